@@ -1,0 +1,89 @@
+# Needs Go, make and a POSIX shell; `make test` also a C compiler, which it installs
+# where it can. Variables can be set on the command line: make fuzz FUZZTIME=10s
+
+GO        ?= go
+FUZZTIME  ?= 1m
+RACEFLAGS ?=#         more flags for the race stage, such as -short
+TIMEOUT   ?= 5m#      for the tests of one package
+RACETIME  ?= 10m#     the same under the race detector, which is several times slower
+
+.DEFAULT_GOAL := help
+# The stages of `make test` come in order, even under -j: a compiler that complains
+# in the middle of another stage's output helps nobody.
+.NOTPARALLEL:
+.PHONY: help build run test compiler fmt vet unit race purego bench-dedupe rates fuzz clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# Go stamps the commit into the binary, and fails where git exists but may not read
+# the tree (another owner, as in containers). Then build without the stamp.
+build: ## bin/bloomery
+	@echo "== build bin/bloomery"
+	@vcs=; git status >/dev/null 2>&1 || vcs=-buildvcs=false; \
+	$(GO) build $$vcs -o bin/bloomery ./cmd/bloomery
+
+run: build ## a tour: builds bin/bloomery and shows it at work on real URLs
+	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz
+
+# Ends with go test, so that the last lines are its verdict.
+test: compiler fmt vet unit race purego ## everything that must pass: gofmt, vet, tests, with the race detector, in pure Go
+
+# The race detector links C. Asks Go which compiler that is, and tries it on a header,
+# because a gcc without libc6-dev is no use either.
+compiler:
+	@works() { echo '#include <stdlib.h>' | $$($(GO) env CC) -E -x c - >/dev/null 2>&1; }; \
+	works && exit 0; \
+	echo "== install gcc and libc6-dev, for the race detector"; \
+	if ! command -v apt-get >/dev/null; then \
+		echo "make test: no working C compiler and no apt-get: install a C compiler with its headers, then try again" >&2; exit 1; \
+	elif [ "$$(id -u)" = 0 ]; then sudo=; \
+	elif command -v sudo >/dev/null; then sudo=sudo; \
+	else \
+		echo "make test: no working C compiler, and neither root nor sudo to install one: install gcc and libc6-dev, then try again" >&2; exit 1; \
+	fi; \
+	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y gcc libc6-dev; \
+	works || { echo "make test: still no working C compiler: 'go env CC' must name one that finds stdlib.h" >&2; exit 1; }
+
+# The gofmt of the Go in use, which need not be the first one in PATH.
+fmt:
+	@echo "== gofmt"
+	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) || exit 1; \
+	[ -z "$$files" ] || { echo "not gofmt'd (run gofmt -w on them):" >&2; echo "$$files" >&2; exit 1; }
+
+vet:
+	@echo "== go vet"
+	@$(GO) vet ./...
+
+unit:
+	@echo "== go test"
+	@$(GO) test -timeout $(TIMEOUT) ./...
+
+race:
+	@echo "== go test -race $(RACEFLAGS)"
+	@CGO_ENABLED=1 $(GO) test -race $(RACEFLAGS) -timeout $(RACETIME) ./...
+
+purego:
+	@echo "== go test -tags purego"
+	@$(GO) test -tags purego -timeout $(TIMEOUT) ./...
+
+bench-dedupe: ## dedupe beside sort -u, awk and others (bench/dedupe.sh)
+	@[ -f bench/dedupe.sh ] || { echo "make bench-dedupe: bench/dedupe.sh does not exist yet" >&2; exit 1; }
+	@./bench/dedupe.sh
+
+# The package comes before -rates: after a flag of the test's own, go test takes what
+# follows for the test's arguments.
+rates: ## measures every layout's rate against its formula; the test writes the tables of docs/
+	@$(GO) test -v -run TestRateGrid -timeout 60m . -rates=full
+
+# go test fuzzes one target at a time. bench/ is a module of its own; /dev/null makes
+# grep name the file even if there is only one, and keeps go off the loop's input.
+fuzz: ## every fuzz target for FUZZTIME (1m) each
+	@find . -path ./bench -prune -o -name '*_test.go' -exec grep '^func Fuzz' /dev/null {} + | \
+	sed 's|/[^/]*:func \(Fuzz[A-Za-z0-9_]*\).*| \1|' | while read -r dir target; do \
+		echo "== $$dir $$target"; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
+	done
+
+clean: ## removes bin/
+	rm -rf bin
