@@ -1,0 +1,85 @@
+package bloom
+
+import (
+	"fmt"
+	"sync"
+)
+
+// chunk is how many keys are hashed before the kernel is called: enough that
+// filling and draining its prefetch ring is lost in the noise, few enough that
+// the hashes stay in the first-level cache. It also bounds one call into
+// assembly, which the scheduler cannot interrupt.
+const chunk = 1024
+
+// scratch is what a batch works in. It is pooled rather than on the stack: the
+// compiler cannot see that a function value does not keep it.
+type scratch struct {
+	hashes  [chunk]uint64
+	answers [chunk]bool
+}
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// hashMany hashes keys a chunk at a time and hands each chunk to do with its
+// part of the answers. It returns the sum of what do returns.
+func (h *hasher) hashMany(keys [][]byte, answers []bool, do func([]uint64, []bool) int) int {
+	checkAnswers(len(keys), answers)
+	s := scratches.Get().(*scratch)
+	count := 0
+	for len(keys) > 0 {
+		n := min(len(keys), chunk)
+		h.fillBytes(s.hashes[:n], keys[:n])
+		count += do(s.hashes[:n], s.part(&answers, n))
+		keys = keys[n:]
+	}
+	scratches.Put(s)
+	return count
+}
+
+// hashStrings is hashMany for strings. One generic function for both would
+// allocate its function arguments.
+func (h *hasher) hashStrings(keys []string, answers []bool, do func([]uint64, []bool) int) int {
+	checkAnswers(len(keys), answers)
+	s := scratches.Get().(*scratch)
+	count := 0
+	for len(keys) > 0 {
+		n := min(len(keys), chunk)
+		h.fillStrings(s.hashes[:n], keys[:n])
+		count += do(s.hashes[:n], s.part(&answers, n))
+		keys = keys[n:]
+	}
+	scratches.Put(s)
+	return count
+}
+
+// inParts calls do with a chunk of the hashes at a time and its part of the
+// answers, or scratch where the caller wants none.
+func inParts(hashes []uint64, answers []bool, do func([]uint64, []bool) int) int {
+	checkAnswers(len(hashes), answers)
+	s := scratches.Get().(*scratch)
+	count := 0
+	for len(hashes) > 0 {
+		n := min(len(hashes), chunk)
+		count += do(hashes[:n], s.part(&answers, n))
+		hashes = hashes[n:]
+	}
+	scratches.Put(s)
+	return count
+}
+
+// part takes the next n answers off the caller's slice, or scratch where there
+// is none.
+func (s *scratch) part(answers *[]bool, n int) []bool {
+	if *answers == nil {
+		return s.answers[:n]
+	}
+	part := (*answers)[:n]
+	*answers = (*answers)[n:]
+	return part
+}
+
+func checkAnswers(keys int, answers []bool) {
+	if answers != nil && len(answers) != keys {
+		panic(fmt.Sprintf("bloom: %d keys but room for %d answers: give nil or a slice as long as the keys", keys, len(answers)))
+	}
+}

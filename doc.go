@@ -1,0 +1,60 @@
+// Package bloom answers one question, "have I seen this before?", for sets too
+// large to keep.
+//
+// A Bloom filter keeps bits instead of keys. To add a key, hash it and set the k
+// bits that the hash names; to look it up, see whether they are all set. If one
+// is clear the key is certainly new. If all are set the key is probably an old
+// one: other keys may have set those bits, which is a false positive. There are
+// no false negatives.
+//
+//	seen, err := bloom.New(1_000_000, 0.001) // room for a million URLs, wrong about 1 in 1000
+//	...
+//	if seen.AddString(url) {
+//		crawl(url) // certainly not seen before
+//	}
+//
+// # Letters
+//
+// The letters are those of the literature, here and in all names and messages:
+//
+//	n  keys, the number of different keys that the filter is planned for
+//	p  rate, the chance that a key never added is found: the false-positive rate
+//	m  bits, the size of the filter
+//	k  probes, the number of bits that one key sets
+//
+// A [Config] takes two of n, p and m and works out the rest; [Config.Plan] shows
+// it without making anything, and refuses what cannot be kept.
+//
+// # Which type to pick
+//
+// [Filter] is the one: any n, any rate down to 1e-12, two cache lines per key. One goroutine may change it, any number may read it.
+//
+// # What is promised
+//
+// A key that was added is found: no false negative, at any size up to 2^45 bits.
+//
+// The rate is what was asked for. [Plan.Rate] is exact for the layout, and never
+// above the rate in the Config; every kind of key shape and hash is measured
+// against it.
+//
+// A filter tells the truth about itself: [Filter.Report] reads fill, rate and
+// number of keys from the bits, not from the plan, so an over-full filter says
+// so.
+//
+// The same keys give the same bits on every machine, and a file is read for
+// ever once its version is frozen. Bytes that are no filter file give an error,
+// and never a panic or an allocation that they do not back.
+//
+// Adding and looking up allocate nothing.
+//
+// # What is not promised
+//
+// The default hash, XXH3-64 with a public seed, is for keys that nobody chooses
+// against you: whoever knows the filter's seed can make keys that it takes for
+// old ones. For strangers' keys give Config.Secret, which turns on SipHash-2-4.
+//
+// A filter does not forget: no key can be removed from it.
+//
+// A filter does not hide its keys from somebody who can guess them: anyone who
+// has an unkeyed filter can try keys on it.
+package bloom

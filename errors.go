@@ -1,0 +1,46 @@
+package bloom
+
+import "errors"
+
+// Errors of sizing, returned by [Config.Plan] and every constructor.
+var (
+	// ErrConfig: a Config that does not determine a filter, or contradicts
+	// itself.
+	ErrConfig = errors.New("bloom: bad config")
+
+	// ErrRate: a false-positive rate that the layout or the 64-bit hash cannot
+	// keep for so many keys.
+	ErrRate = errors.New("bloom: rate out of reach")
+
+	// ErrBudget: the filter would need more bytes than it was allowed. The
+	// message names the bytes.
+	ErrBudget = errors.New("bloom: over budget")
+)
+
+// Errors of operations on two filters.
+var (
+	// ErrUnlike: the two filters differ in hash, seed, secret, k or size, so
+	// their bits mean different things.
+	ErrUnlike = errors.New("bloom: unlike filters")
+)
+
+// Errors of reading a file.
+var (
+	// ErrFormat: the bytes are not a filter file, or a damaged one: bad magic,
+	// an impossible field, a length that does not agree with the header.
+	ErrFormat = errors.New("bloom: not a filter file")
+
+	// ErrVersion: a filter file of a version, kind, scheme or hash this release
+	// does not know.
+	ErrVersion = errors.New("bloom: unknown version")
+
+	// ErrChecksum: a stored checksum does not fit the bytes: the file was
+	// damaged after it was written.
+	ErrChecksum = errors.New("bloom: checksum mismatch")
+
+	// ErrLimit: the file is larger than the limit that the caller gave.
+	ErrLimit = errors.New("bloom: over limit")
+
+	// ErrSecret: the secret given is not the one the filter was made with.
+	ErrSecret = errors.New("bloom: wrong secret")
+)

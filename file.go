@@ -1,0 +1,215 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// Save writes the filter to a file at path, replacing one that is there. It is
+// written beside, synced to disk and then renamed, so that whatever happens path
+// holds either the old file or the whole new one. The new file has the
+// permissions of the one it replaces, or those of any new file. A symbolic link
+// at path is replaced, not followed; what is not a file, such as a directory or
+// a device, is left alone and an error.
+func (f *Filter) Save(path string) error {
+	beside, err := createBeside(path)
+	if err != nil {
+		return fmt.Errorf("bloom: saving: %w", err)
+	}
+	saved := false
+	defer func() {
+		if !saved {
+			beside.Close()
+			os.Remove(beside.Name())
+		}
+	}()
+	if _, err := f.WriteTo(beside); err != nil {
+		return err
+	}
+	if err := beside.Sync(); err != nil {
+		return fmt.Errorf("bloom: saving: %w", err)
+	}
+	if err := beside.Close(); err != nil {
+		return fmt.Errorf("bloom: saving: %w", err)
+	}
+	if err := os.Rename(beside.Name(), path); err != nil {
+		return fmt.Errorf("bloom: saving: %w", err)
+	}
+	saved = true
+	return syncDirectory(filepath.Dir(path))
+}
+
+// createBeside creates a file in path's directory, to be renamed to path. It is
+// not os.CreateTemp, which always gives mode 0600: here the umask decides, or
+// the file that is there. At no time may more people open the new one than may
+// open the old one.
+func createBeside(path string) (*os.File, error) {
+	mode := fs.FileMode(0o666)
+	old, err := os.Lstat(path)
+	replaces := err == nil && old.Mode().IsRegular()
+	if replaces {
+		mode = old.Mode().Perm()
+	} else if err == nil && old.Mode().Type() != fs.ModeSymlink {
+		return nil, fmt.Errorf("%s is not a regular file: use WriteTo for a stream", path)
+	}
+	for {
+		name := fmt.Sprintf(".%s.%08x", filepath.Base(path), rand.Uint32())
+		beside, err := os.OpenFile(filepath.Join(filepath.Dir(path), name), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err == nil && replaces { // the umask may have taken some of mode away
+			if err := beside.Chmod(mode); err != nil {
+				beside.Close()
+				os.Remove(beside.Name())
+				return nil, err
+			}
+		}
+		return beside, err
+	}
+}
+
+// syncDirectory makes the names in a directory durable.
+func syncDirectory(path string) error {
+	directory, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("bloom: saving: %w", err)
+	}
+	defer directory.Close()
+	if err := directory.Sync(); err != nil && runtime.GOOS != "windows" { // where directories have no sync
+		return fmt.Errorf("bloom: saving: %w", err)
+	}
+	return nil
+}
+
+// Load reads the file at path into memory and verifies all of it, as [Read]
+// does. Bytes behind the filter's end are an error.
+func Load(path string) (*Filter, error) {
+	file, size, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	f, err := readFilter(file, func(s *state) error { return s.fits(size) })
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// Open maps the file at path read-only: it is ready in microseconds whatever
+// its size, and its pages are read when they are looked at. The header, the
+// state and all lengths are checked at once, the bits only by [Filter.Verify].
+// Changing an opened filter panics; [Filter.Clone] makes a writable copy. Close
+// it when done.
+//
+// The file must not be truncated by others while it is open: that kills the
+// process, as with every mapped file. Save and all Bloomery commands replace
+// files by rename, which is safe.
+func Open(path string) (*Filter, error) {
+	file, size, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // the mapping outlives it
+	f, err := openMapped(file, size)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return f, nil
+}
+
+// openRegular opens a file that is one, and tells its size. It looks before it
+// opens, as opening a named pipe waits for a writer.
+func openRegular(path string) (*os.File, int64, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("bloom: opening: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, 0, fmt.Errorf("%s: %w: not a regular file: use Read for a stream", path, ErrFormat)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("bloom: opening: %w", err)
+	}
+	if info, err = file.Stat(); err != nil { // of the file now opened
+		file.Close()
+		return nil, 0, fmt.Errorf("bloom: opening: %w", err)
+	}
+	return file, info.Size(), nil
+}
+
+func openMapped(file *os.File, size int64) (*Filter, error) {
+	head := make([]byte, bodyOffset)
+	if err := readFull(io.NewSectionReader(file, 0, size), head); err != nil {
+		return nil, err
+	}
+	f, s, err := decodeHead(head)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.fits(size); err != nil {
+		return nil, err
+	}
+	if uint64(size) > math.MaxInt {
+		return nil, fmt.Errorf("%w: %d bytes are more than this machine can address", ErrBudget, size)
+	}
+	b, err := mapFile(file, size)
+	if err != nil {
+		return nil, fmt.Errorf("bloom: mapping: %w", err)
+	}
+	f.memory = newMapping(b)
+	f.readOnly = true
+	e := s.sections[0]
+	f.bits.Words = mappedWords(b[e.offset:][:e.length])
+	return f, nil
+}
+
+// mappedWords views mapped bytes as words, or copies them where the machine's
+// byte order is not the file's.
+func mappedWords(b []byte) []uint64 {
+	if littleEndian {
+		return byteWords(b)
+	}
+	words := make([]uint64, len(b)/8)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return words
+}
+
+// Verify checks the bits of a filter from [Open] against the checksums in its
+// file. A filter that was loaded was verified then, and one that was made in
+// memory has nothing to verify: both return nil.
+func (f *Filter) Verify() error {
+	f.mustBeOpen()
+	if !f.readOnly {
+		return nil
+	}
+	defer f.keepAlive()
+	file := f.memory.bytes
+	_, s, err := decodeHead(file[:bodyOffset])
+	if err != nil {
+		return err
+	}
+	if !s.clean {
+		return fmt.Errorf("%w: the file was not closed cleanly, its checksums are old", ErrChecksum)
+	}
+	var sums []byte
+	for body := file[bodyOffset:s.checksums]; len(body) > 0; {
+		n := min(len(body), checksumSpan)
+		sums = binary.LittleEndian.AppendUint32(sums, crc32.Checksum(body[:n], castagnoli))
+		body = body[n:]
+	}
+	return compareSums(file[s.checksums:s.fileBytes], sums)
+}

@@ -1,0 +1,246 @@
+package bloom
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+
+	"github.com/bloomery/bloom/internal/kernel"
+)
+
+// Filter is the default kind: a fixed number of keys at a fixed rate, in paired
+// cache lines. A key sets k/2 bits in each of two 64-byte lines of one 512-byte
+// block, so a lookup costs one or two cache misses whatever k is, and the space
+// stays close to the textbook's: see [Plan] for the exact rate.
+//
+// Contains and the other reading methods may run in any number of goroutines at
+// once. A method that changes the filter must run alone; for adding from many
+// goroutines use SyncFilter. The zero Filter is not usable: make one with
+// [New], [Config.New], [Load], [Open] or [Read]. After Close every method
+// that needs the bits panics.
+type Filter struct {
+	bits     kernel.Paired
+	hash     hasher
+	added    uint64 // adds that answered true
+	plan     Plan
+	meta     map[string]string
+	memory   *mapping // that bits.Words lies in: a file, or room for many bits; nil for Go's heap
+	readOnly bool     // memory is a file
+}
+
+// New returns an empty filter for n keys at false-positive rate p: with n
+// different keys in it, it says true to a key it never got with probability at
+// most p. It needs about 1.44*log2(1/p) bits per key and a few percent; the
+// exact figure is [Config.Plan]'s.
+//
+// The error wraps [ErrConfig], [ErrRate] or [ErrBudget].
+func New(n uint64, p float64) (*Filter, error) {
+	return Config{Keys: n, Rate: p}.New()
+}
+
+// New returns an empty filter of the planned size.
+func (c Config) New() (*Filter, error) {
+	plan, err := c.Plan()
+	if err != nil {
+		return nil, err
+	}
+	hash, err := newHasher(c.Seed, c.Secret)
+	if err != nil {
+		return nil, err
+	}
+	return newFilter(plan, hash)
+}
+
+func newFilter(plan Plan, hash hasher) (*Filter, error) {
+	words, memory, err := newWords(plan.Blocks * kernel.WordsPerBlock)
+	if err != nil {
+		return nil, err
+	}
+	return &Filter{
+		bits: kernel.Paired{
+			Words:  words,
+			Blocks: plan.Blocks,
+			Rows:   kernel.RowsFor(plan.Probes / 2),
+		},
+		hash:   hash,
+		plan:   plan,
+		memory: memory,
+	}, nil
+}
+
+// Add puts key into the filter and reports whether it is certainly new. False
+// means that the key was probably there before: surely if it was, and with
+// probability p if it was not.
+func (f *Filter) Add(key []byte) bool { return f.AddHash(f.hash.bytes(key)) }
+
+// AddString is Add for a string: the same bytes give the same bits.
+func (f *Filter) AddString(key string) bool { return f.AddHash(f.hash.string(key)) }
+
+// AddUint64 is Add of the eight little-endian bytes of key.
+func (f *Filter) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
+
+// AddHash is Add for a key that is hashed already, by [Filter.Hash] of this
+// filter or one of the same [HashIdentity]. A hash from elsewhere must have 64
+// uniform bits, or the rate does not hold; the filter cannot check that.
+func (f *Filter) AddHash(h uint64) bool {
+	if f.readOnly {
+		panicReadOnly()
+	}
+	isNew := f.bits.Add(h)
+	f.keepAlive()
+	if isNew {
+		f.added++
+	}
+	return isNew
+}
+
+// Contains reports whether key is probably in the filter. False is certain:
+// the key was never added.
+func (f *Filter) Contains(key []byte) bool { return f.ContainsHash(f.hash.bytes(key)) }
+
+// ContainsString is Contains for a string.
+func (f *Filter) ContainsString(key string) bool { return f.ContainsHash(f.hash.string(key)) }
+
+// ContainsUint64 is Contains of the eight little-endian bytes of key.
+func (f *Filter) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }
+
+// ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
+func (f *Filter) ContainsHash(h uint64) bool {
+	found := f.bits.Contains(h)
+	f.keepAlive()
+	return found
+}
+
+// AddMany adds the keys as if one after the other and returns how many were
+// certainly new. isNew, if not nil, is as long as keys and gets Add's answer
+// for each.
+func (f *Filter) AddMany(keys [][]byte, isNew []bool) int {
+	return f.hash.hashMany(keys, isNew, f.AddHashes)
+}
+
+// AddStrings is AddMany for strings.
+func (f *Filter) AddStrings(keys []string, isNew []bool) int {
+	return f.hash.hashStrings(keys, isNew, f.AddHashes)
+}
+
+// AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
+func (f *Filter) AddHashes(hashes []uint64, isNew []bool) int {
+	if f.readOnly {
+		panicReadOnly()
+	}
+	added := inParts(hashes, isNew, f.bits.AddBatch)
+	f.keepAlive()
+	f.added += uint64(added)
+	return added
+}
+
+// ContainsMany returns how many of the keys are probably in the filter. found,
+// if not nil, is as long as keys and gets Contains' answer for each.
+func (f *Filter) ContainsMany(keys [][]byte, found []bool) int {
+	return f.hash.hashMany(keys, found, f.ContainsHashes)
+}
+
+// ContainsStrings is ContainsMany for strings.
+func (f *Filter) ContainsStrings(keys []string, found []bool) int {
+	return f.hash.hashStrings(keys, found, f.ContainsHashes)
+}
+
+// ContainsHashes is ContainsMany for keys that are hashed already; see
+// [Filter.AddHash].
+func (f *Filter) ContainsHashes(hashes []uint64, found []bool) int {
+	n := inParts(hashes, found, f.bits.ContainsBatch)
+	f.keepAlive()
+	return n
+}
+
+// Hash returns the hash of key that AddHash and ContainsHash take. It serves
+// every filter of the same [HashIdentity].
+func (f *Filter) Hash(key []byte) uint64 { return f.hash.bytes(key) }
+
+// HashString is Hash for a string.
+func (f *Filter) HashString(key string) uint64 { return f.hash.string(key) }
+
+// HashIdentity says which hash fills the filter.
+func (f *Filter) HashIdentity() HashIdentity { return f.hash.id }
+
+// SetSecret gives a keyed filter that was read from a file the secret it was
+// made with: files hold only its fingerprint. Until then adding, looking up and
+// hashing keys panics; reports and set operations work. The error wraps
+// [ErrSecret] if it is another secret, and then nothing has changed.
+func (f *Filter) SetSecret(secret []byte) error { return f.hash.unlock(secret) }
+
+// NeedsSecret reports whether SetSecret must be called before keys can be
+// hashed.
+func (f *Filter) NeedsSecret() bool { return f.hash.locked }
+
+// Plan returns the sizing in force: n, p, m and k.
+func (f *Filter) Plan() Plan { return f.plan }
+
+// Meta returns a copy of the user metadata that the file carries: source,
+// licence, key normaliser and the like.
+func (f *Filter) Meta() map[string]string { return maps.Clone(f.meta) }
+
+// SetMeta replaces the user metadata. All of it must fit in the header page, or
+// the error wraps [ErrLimit] and nothing has changed. It works on an opened
+// filter too, whose file stays as it is: Save writes the new metadata.
+func (f *Filter) SetMeta(meta map[string]string) error {
+	if _, err := appendMeta(nil, meta); err != nil {
+		return err
+	}
+	f.meta = maps.Clone(meta)
+	return nil
+}
+
+// Clear empties the filter; its plan, hash and metadata stay.
+func (f *Filter) Clear() {
+	if f.readOnly {
+		panicReadOnly()
+	}
+	f.mustBeOpen()
+	clear(f.bits.Words)
+	f.keepAlive()
+	f.added = 0
+}
+
+// Clone returns a filter with the same bits in memory of its own, writable
+// also where f is a read-only file. It panics when there is no memory for it.
+func (f *Filter) Clone() *Filter {
+	f.mustBeOpen()
+	g, err := newFilter(f.plan, f.hash)
+	if err != nil {
+		panic(err)
+	}
+	copy(g.bits.Words, f.bits.Words)
+	g.added = f.added
+	g.meta = maps.Clone(f.meta)
+	f.keepAlive()
+	return g
+}
+
+// Close releases the memory or the file mapping at once. It need not be called
+// for a filter in memory, and may be called twice. Nothing is saved.
+func (f *Filter) Close() error {
+	f.bits = kernel.Paired{}
+	return f.memory.close()
+}
+
+func (f *Filter) String() string {
+	return fmt.Sprintf("filter: %v; %v", f.plan, f.hash.id)
+}
+
+// keepAlive ends every method that looked at the bits: the collector must not
+// unmap them when the look is the filter's last use.
+func (f *Filter) keepAlive() { runtime.KeepAlive(f) }
+
+// mustBeOpen is for the methods that go through all words: after Close there are
+// none, and they would find all well with an empty filter, and save it. A lookup
+// panics by itself.
+func (f *Filter) mustBeOpen() {
+	if f.bits.Blocks == 0 {
+		panic("bloom: the filter is closed, or was never made: use New, Load or Open")
+	}
+}
+
+func panicReadOnly() {
+	panic("bloom: the filter was opened read-only: Clone it, or Load the file instead")
+}

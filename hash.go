@@ -1,0 +1,137 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/dchest/siphash"
+	"github.com/zeebo/xxh3"
+)
+
+// HashAlgorithm names the function that turns a key into 64 bits. The numbers
+// stand in files and never change meaning.
+type HashAlgorithm uint8
+
+const (
+	// XXH3 is XXH3-64 with a public 64-bit seed, the default: fast, and files
+	// made with it can be exchanged. It is no defence against chosen keys: some
+	// published pairs of keys collide for most seeds.
+	XXH3 HashAlgorithm = 1
+
+	// SipHash is SipHash-2-4 with a secret of 16 bytes, for keys chosen by
+	// strangers: who does not know the secret cannot craft keys that are found
+	// without having been added.
+	SipHash HashAlgorithm = 2
+)
+
+func (a HashAlgorithm) String() string {
+	switch a {
+	case XXH3:
+		return "xxh3"
+	case SipHash:
+		return "siphash-2-4"
+	}
+	return fmt.Sprintf("hash %d", uint8(a))
+}
+
+// SecretBytes is the length of a SipHash secret.
+const SecretBytes = 16
+
+// HashIdentity says which hash function filled a filter. Two filters can be
+// combined, and one hash of a key serves both, only when their identities are
+// equal. It holds nothing secret.
+type HashIdentity struct {
+	Algorithm HashAlgorithm
+	Key       uint64 // XXH3: the seed. SipHash: a fingerprint of the secret.
+}
+
+func (id HashIdentity) String() string {
+	if id.Algorithm == SipHash {
+		return fmt.Sprintf("%v, secret fingerprint %016x", id.Algorithm, id.Key)
+	}
+	return fmt.Sprintf("%v, seed %d", id.Algorithm, id.Key)
+}
+
+// hasher is an identity that can hash. One read from a file with a SipHash
+// identity is locked until the secret is given.
+type hasher struct {
+	id     HashIdentity
+	locked bool
+	k0, k1 uint64 // the secret
+}
+
+func newHasher(seed uint64, secret []byte) (hasher, error) {
+	if secret == nil {
+		return hasher{id: HashIdentity{XXH3, seed}}, nil
+	}
+	if len(secret) != SecretBytes {
+		return hasher{}, fmt.Errorf("%w: a secret has %d bytes, not %d", ErrConfig, SecretBytes, len(secret))
+	}
+	if seed != 0 {
+		return hasher{}, fmt.Errorf("%w: give Seed or Secret, not both: a secret takes the seed's place", ErrConfig)
+	}
+	h := hasher{
+		k0: binary.LittleEndian.Uint64(secret),
+		k1: binary.LittleEndian.Uint64(secret[8:]),
+	}
+	h.id = HashIdentity{SipHash, siphash.Hash(h.k0, h.k1, []byte("bloomery: fingerprint of a secret"))}
+	return h, nil
+}
+
+// unlock gives a locked hasher its secret.
+func (h *hasher) unlock(secret []byte) error {
+	if h.id.Algorithm != SipHash {
+		return fmt.Errorf("%w: the filter was made without a secret", ErrSecret)
+	}
+	given, err := newHasher(0, secret)
+	if err != nil {
+		return err
+	}
+	if given.id != h.id {
+		return fmt.Errorf("%w: its fingerprint is %016x, the filter's %016x", ErrSecret, given.id.Key, h.id.Key)
+	}
+	*h = given
+	return nil
+}
+
+func (h *hasher) bytes(key []byte) uint64 {
+	if h.id.Algorithm == XXH3 {
+		return xxh3.HashSeed(key, h.id.Key)
+	}
+	if h.locked {
+		panic("bloom: the filter is keyed: call SetSecret before hashing keys")
+	}
+	return siphash.Hash(h.k0, h.k1, key)
+}
+
+func (h *hasher) string(key string) uint64 {
+	if h.id.Algorithm == XXH3 {
+		return xxh3.HashStringSeed(key, h.id.Key)
+	}
+	return h.bytes(stringBytes(key))
+}
+
+// integer hashes the eight little-endian bytes of key.
+func (h *hasher) integer(key uint64) uint64 {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], key)
+	return h.bytes(b[:])
+}
+
+func (h *hasher) fillBytes(hashes []uint64, keys [][]byte) {
+	if h.id.Algorithm != XXH3 {
+		for i, key := range keys {
+			hashes[i] = h.bytes(key)
+		}
+		return
+	}
+	for i, key := range keys {
+		hashes[i] = xxh3.HashSeed(key, h.id.Key)
+	}
+}
+
+func (h *hasher) fillStrings(hashes []uint64, keys []string) {
+	for i, key := range keys {
+		hashes[i] = h.string(key)
+	}
+}

@@ -1,0 +1,27 @@
+//go:build unix
+
+package bloom
+
+// This file encapsulates the memory calls of Unix. The twin without them is
+// mmap_other.go.
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+func mapFile(file *os.File, size int64) ([]byte, error) {
+	return unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+}
+
+// mapMemory returns zeroed memory that is not touched yet: it takes no room
+// until it is written. Without MAP_NORESERVE, which a filter cannot use: its
+// keys touch every page of it, so one that does not fit into the machine's
+// memory would be made gladly and killed later. As it is, Linux refuses at once
+// what memory and swap could never hold (vm.overcommit_memory 0).
+func mapMemory(size int) ([]byte, error) {
+	return unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+}
+
+func unmapBytes(b []byte) error { return unix.Munmap(b) }

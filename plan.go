@@ -1,0 +1,229 @@
+package bloom
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bloomery/bloom/internal/kernel"
+)
+
+// Config says what filter to make. Give two of Keys, Rate and Bits; the third
+// follows. All other fields may be zero.
+type Config struct {
+	Keys uint64  // n, the number of different keys to hold
+	Rate float64 // p, the false-positive rate at n keys, 0 < p < 1
+	Bits uint64  // m, the size: rounded down to whole blocks of 4,096 bits, at least one
+
+	Probes int    // k, bits per key: even, 2 to 16; zero means the best
+	Folds  uint64 // the number of blocks is made a multiple of this, so that Fold(Folds) works
+	Budget uint64 // the most bytes the filter may take; zero means no limit
+
+	Seed   uint64 // of XXH3; public, stored in the file
+	Secret []byte // SecretBytes bytes: SipHash-2-4 in place of XXH3
+}
+
+// Plan is a filter's sizing: all of n, p, m and k. A Plan is made by
+// [Config.Plan] and can be read back from every filter.
+type Plan struct {
+	Keys   uint64  // n
+	Rate   float64 // p expected with n keys, at most the rate asked for
+	Bits   uint64  // m
+	Probes int     // k
+	Blocks uint64  // of 4,096 bits
+}
+
+// Bytes is the memory that the bits take.
+func (p Plan) Bytes() uint64 { return p.Blocks * kernel.BlockBytes }
+
+// BitsPerKey is m/n.
+func (p Plan) BitsPerKey() float64 { return float64(p.Bits) / float64(p.Keys) }
+
+// RateAt is the expected false-positive rate with n different keys in the
+// filter, more or fewer than planned.
+func (p Plan) RateAt(n uint64) float64 { return pairedRate(n, p.Blocks, p.Probes/2) }
+
+func (p Plan) String() string {
+	return fmt.Sprintf("n %d, p %.4g, m %d, k %d", p.Keys, p.Rate, p.Bits, p.Probes)
+}
+
+// ClassicBitsPerKey is what a textbook Bloom filter needs for rate p with the
+// best k: log2(1/p)/ln 2 (Bloom 1970; Broder and Mitzenmacher 2004, equation 2).
+// It is the yardstick for every layout's overhead.
+func ClassicBitsPerKey(p float64) float64 { return -math.Log2(p) / math.Ln2 }
+
+const (
+	maxProbes = 16
+
+	// minRate is where the layout gives up: its 16 bits per key need nearly
+	// twice the textbook's space here, and ever more below.
+	minRate = 1e-12
+
+	// maxKeys keeps n/2^64, the chance to meet another key's hash, below one in
+	// a million, and n exact in a float64.
+	maxKeys = 1 << 44
+)
+
+// Plan sizes a filter: the fewest blocks that keep the rate, then the fewest
+// probes. It is deterministic: the same Config gives the same bits everywhere.
+//
+// The error wraps [ErrConfig], [ErrRate] or [ErrBudget] and says what to change.
+func (c Config) Plan() (Plan, error) {
+	if err := c.check(); err != nil {
+		return Plan{}, err
+	}
+	var p Plan
+	var err error
+	switch {
+	case c.Keys != 0 && c.Bits != 0:
+		p, err = c.planRate()
+	case c.Keys != 0:
+		p, err = c.planBits()
+	default:
+		p, err = c.planKeys()
+	}
+	if err != nil {
+		return Plan{}, err
+	}
+	if c.Budget != 0 && p.Bytes() > c.Budget {
+		rate := c.Rate
+		if rate == 0 {
+			rate = p.Rate
+		}
+		return Plan{}, fmt.Errorf("%w: %d keys at rate %.3g need %d bytes, the budget is %d: raise the budget or the rate, or plan for fewer keys",
+			ErrBudget, p.Keys, rate, p.Bytes(), c.Budget)
+	}
+	p.Bits = p.Blocks * kernel.BlockBits
+	return p, nil
+}
+
+func (c Config) check() error {
+	given := 0
+	for _, is := range []bool{c.Keys != 0, c.Rate != 0, c.Bits != 0} {
+		if is {
+			given++
+		}
+	}
+	switch {
+	case given < 2:
+		return fmt.Errorf("%w: give two of Keys (n), Rate (p) and Bits (m), each above zero", ErrConfig)
+	case c.Keys > maxKeys:
+		return fmt.Errorf("%w: %d keys are more than a 64-bit hash tells apart well; the limit is %d", ErrConfig, c.Keys, uint64(maxKeys))
+	case c.Rate != 0 && !(c.Rate > 0 && c.Rate < 1):
+		return fmt.Errorf("%w: the rate must be above 0 and below 1, not %g", ErrConfig, c.Rate)
+	case c.Rate != 0 && c.Rate < minRate:
+		return fmt.Errorf("%w: %g is below %g, the least that the layout keeps; a list of known false positives may help instead", ErrRate, c.Rate, minRate)
+	case c.Probes != 0 && (c.Probes < 2 || c.Probes > maxProbes || c.Probes%2 != 0):
+		return fmt.Errorf("%w: k must be even, 2 to %d, not %d", ErrConfig, maxProbes, c.Probes)
+	case c.Bits/kernel.BlockBits > kernel.MaxBlocks:
+		return fmt.Errorf("%w: %d bits are more than the hash can address; the limit is %d", ErrConfig, c.Bits, uint64(kernel.MaxBlocks*kernel.BlockBits))
+	case c.folds() > kernel.MaxBlocks:
+		return fmt.Errorf("%w: Folds %d is above the limit of %d blocks", ErrConfig, c.Folds, uint64(kernel.MaxBlocks))
+	}
+	return nil
+}
+
+// folds is what Blocks must be a multiple of.
+func (c Config) folds() uint64 { return max(c.Folds, 1) }
+
+// perLine yields the bits per line to try, fewest first.
+func (c Config) perLine() (first, last int) {
+	if c.Probes != 0 {
+		return c.Probes / 2, c.Probes / 2
+	}
+	return 1, maxProbes / 2
+}
+
+// blocksWithin is the largest allowed number of blocks that c.Bits hold.
+func (c Config) blocksWithin() uint64 {
+	blocks := max(c.Bits/kernel.BlockBits, 1)
+	return max(blocks/c.folds(), 1) * c.folds()
+}
+
+// planRate knows n and m.
+func (c Config) planRate() (Plan, error) {
+	p := Plan{Keys: c.Keys, Blocks: c.blocksWithin(), Rate: 2}
+	first, last := c.perLine()
+	for perLine := first; perLine <= last; perLine++ {
+		if rate := pairedRate(c.Keys, p.Blocks, perLine); rate < p.Rate {
+			p.Rate, p.Probes = rate, 2*perLine
+		}
+	}
+	if c.Rate != 0 && p.Rate > c.Rate {
+		return p, fmt.Errorf("%w: %d bits hold %d keys at rate %.4g, not %g: leave one of Keys, Rate and Bits out to have it worked out", ErrRate, c.Bits, c.Keys, p.Rate, c.Rate)
+	}
+	return p, nil
+}
+
+// planBits knows n and p. Of two k with the same number of blocks the smaller
+// wins, so each later k is only tried for fewer blocks than the best so far.
+func (c Config) planBits() (Plan, error) {
+	if floor := hashFloor(c.Keys); floor > c.Rate/2 {
+		return Plan{}, fmt.Errorf("%w: %d keys meet another key's 64-bit hash with probability %.2g, too near to the rate %g: raise the rate", ErrRate, c.Keys, floor, c.Rate)
+	}
+	unit := c.folds()
+	best := Plan{Keys: c.Keys, Blocks: (kernel.MaxBlocks/unit + 1) * unit}
+	// No layout beats the textbook by half: start looking there.
+	atLeast := uint64(float64(c.Keys)*ClassicBitsPerKey(c.Rate)/2/kernel.BlockBits) / unit
+	first, last := c.perLine()
+	for perLine := first; perLine <= last; perLine++ {
+		if best.Blocks == unit {
+			break
+		}
+		fits := func(units uint64) bool { return pairedRate(c.Keys, units*unit, perLine) <= c.Rate }
+		if units := leastTrue(atLeast+1, best.Blocks/unit-1, fits); units != 0 {
+			best.Blocks, best.Probes = units*unit, 2*perLine
+		}
+	}
+	if best.Probes == 0 {
+		return Plan{}, fmt.Errorf("%w: %d keys at rate %g need more than %d bytes, where the 64-bit hash runs out: split the set or raise the rate",
+			ErrRate, c.Keys, c.Rate, uint64(kernel.MaxBlocks*kernel.BlockBytes))
+	}
+	best.Rate = pairedRate(c.Keys, best.Blocks, best.Probes/2)
+	return best, nil
+}
+
+// planKeys knows p and m.
+func (c Config) planKeys() (Plan, error) {
+	p := Plan{Blocks: c.blocksWithin()}
+	first, last := c.perLine()
+	for perLine := first; perLine <= last; perLine++ {
+		over := func(n uint64) bool { return pairedRate(n, p.Blocks, perLine) > c.Rate }
+		n := uint64(maxKeys) // unless an earlier one is over: at 2^33 blocks none may be
+		if first := leastTrue(1, maxKeys, over); first != 0 {
+			n = first - 1
+		}
+		if n > p.Keys {
+			p.Keys, p.Probes = n, 2*perLine
+		}
+	}
+	if p.Keys == 0 {
+		return p, fmt.Errorf("%w: %d bits cannot hold a single key at rate %g: give more bits", ErrRate, c.Bits, c.Rate)
+	}
+	p.Rate = pairedRate(p.Keys, p.Blocks, p.Probes/2)
+	return p, nil
+}
+
+// leastTrue returns the least i in [first, last] for which the monotone
+// predicate holds, or 0 if there is none. It gallops, as the answer is often far
+// below last.
+func leastTrue(first, last uint64, is func(uint64) bool) uint64 {
+	if first > last {
+		return 0
+	}
+	lo, hi := first-1, first // is(lo) counts as false
+	for hi < last && !is(hi) {
+		lo, hi = hi, min(2*hi, last)
+	}
+	if hi == last && !is(hi) {
+		return 0
+	}
+	for lo+1 < hi {
+		mid := lo + (hi-lo)/2
+		if is(mid) {
+			hi = mid
+		} else {
+			lo = mid
+		}
+	}
+	return hi
+}

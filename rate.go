@@ -1,0 +1,221 @@
+package bloom
+
+import (
+	"math"
+
+	"github.com/bloomery/bloom/internal/kernel"
+)
+
+// The exact rate of the paired-line layout, before a bit is set.
+//
+// Take a query whose lines are a and b of some block. Each of the n keys in the
+// filter lies in that block with probability 1/B, and of the 56 ordered pairs
+// of lines it has one at random, so it touches
+//
+//	both a and b    with probability  beta  = 2/56 / B
+//	only a          with probability  alpha = 12/56 / B
+//	only b          with probability  alpha
+//
+// A line that j keys touched holds s given bits in s different lanes clear with
+// probability q(s)^j, where
+//
+//	q(s) = sum_t C(s,t) C(8-s,K-t) / C(8,K) * (63/64)^t
+//
+// is the chance that one key leaves them clear: it takes t of those lanes, and
+// in each hits another of the 64 bits. By inclusion and exclusion the K bits of
+// the query are all set with probability
+//
+//	F(j) = sum_s (-1)^s C(K,s) q(s)^j
+//
+// and the rate is p = E[F(both+onlyA) F(both+onlyB)]. Putze, Sanders and Singler
+// 2009 (JEA 14, section 3) do the same for one line; what is new here is the
+// second line, which shares `both` with the first.
+//
+// To that comes n/2^64: a key with the very hash of the query.
+
+// lineMiss[K][s] is q(s).
+var lineMiss = func() (q [9][9]float64) {
+	for k := 1; k <= 8; k++ {
+		for s := 0; s <= k; s++ {
+			for t := 0; t <= s; t++ {
+				q[k][s] += choose(s, t) * choose(8-s, k-t) / choose(8, k) * math.Pow(63./64, float64(t))
+			}
+		}
+	}
+	return q
+}()
+
+// signedChoose[K][s] is (-1)^s C(K,s).
+var signedChoose = func() (c [9][9]float64) {
+	for k := range c {
+		for s := 0; s <= k; s++ {
+			c[k][s] = choose(k, s) * float64(1-2*(s&1))
+		}
+	}
+	return c
+}()
+
+// choose is the binomial coefficient, zero outside the triangle.
+func choose(n, k int) float64 {
+	if k < 0 || k > n {
+		return 0
+	}
+	c := 1.
+	for i := range k {
+		c = c * float64(n-i) / float64(i+1)
+	}
+	return math.Round(c)
+}
+
+// fewBlocks: below this the number of keys in a block is binomial, above it
+// Poisson, which overstates the rate by less than 0.2% here: fixing n takes
+// variance away, and low rates come from the blocks that are fuller than most.
+const fewBlocks = 1024
+
+// fullLoad is a number of keys per block that leaves no bit clear: a given bit
+// with probability e^-64 at most, so the rate is 1 to the last digit.
+const fullLoad = 1 << 17
+
+// pairedRate is the expected rate of a filter of so many blocks, with n
+// different keys and perLine (K) bits in each of a key's two lines.
+func pairedRate(n, blocks uint64, perLine int) float64 {
+	load := float64(n) / float64(blocks)
+	if load > fullLoad {
+		return 1
+	}
+	rate := 0.
+	if blocks < fewBlocks {
+		rate = pairedBinomial(float64(n), float64(blocks), perLine)
+	} else {
+		rate = pairedPoisson(load, perLine)
+	}
+	return min(rate+hashFloor(n), 1)
+}
+
+// hashFloor is the chance that a query has the 64-bit hash of one of n keys.
+func hashFloor(n uint64) float64 { return float64(n) / (1 << 64) }
+
+// pairedPoisson takes the keys per block as Poisson with mean load. Then both,
+// onlyA and onlyB are independent, and p = E_both[ G(both)^2 ] with
+//
+//	G(x) = E_only[F(x+only)] = sum_s (-1)^s C(K,s) q(s)^x exp(-only*(1-q(s)))
+//
+// The signs cancel only down to G, about the root of p, so nine terms of
+// float64 are enough for every rate that the layout reaches.
+func pairedPoisson(load float64, perLine int) float64 {
+	both, only := load*2/56, load*12/56
+	var term [9]float64 // (-1)^s C(K,s) q(s)^x exp(...), for the current x
+	for s := 0; s <= perLine; s++ {
+		term[s] = signedChoose[perLine][s] * math.Exp(-only*(1-lineMiss[perLine][s]))
+	}
+	first, last := bulk(both)
+	for s := range term {
+		term[s] *= math.Pow(lineMiss[perLine][s], first)
+	}
+	logFactorial, _ := math.Lgamma(first + 1)
+	weight := math.Exp(-both)
+	if both > 0 {
+		weight = math.Exp(first*math.Log(both) - both - logFactorial)
+	}
+	rate := 0.
+	for x := first; x <= last; x++ {
+		g := 0.
+		for s := 0; s <= perLine; s++ {
+			g += term[s]
+			term[s] *= lineMiss[perLine][s]
+		}
+		rate += weight * g * g
+		weight *= both / (x + 1)
+	}
+	return rate
+}
+
+// bulk is where nearly all of a Poisson or binomial count lies: 12 sigmas each
+// way.
+func bulk(mean float64) (first, last float64) {
+	width := 12*math.Sqrt(mean) + 30
+	return math.Floor(max(mean-width, 0)), mean + width
+}
+
+// pairedBinomial takes the keys per block as binomial, which is exact. Of the
+// N = n-x keys that are not both, each is onlyA or onlyB with probability
+// a = alpha/(1-beta), so for a given x the expectation of the product is
+//
+//	H(x) = sum_s sum_t (-1)^(s+t) C(K,s) C(K,t) (q(s) q(t))^x (1 - a u(s) - a u(t))^N,  u = 1-q
+//
+// Summed like that it loses all digits at low rates. But the base is
+// (1 - a u(s)) (1 - a u(t)) (1 - e(s) e(t)) with e = a u/(1 - a u), and expanding
+// the power of the last factor makes a sum of squares, of which few count:
+//
+//	H(x) = sum_r (-1)^r C(N,r) g(r)^2
+//	g(r) = sum_s (-1)^s C(K,s) q(s)^x (1 - a u(s))^N e(s)^r
+//
+// Each g cancels only down to itself, as G does in pairedPoisson.
+func pairedBinomial(n, blocks float64, perLine int) float64 {
+	beta := 2 / (56 * blocks)
+	a := 12 / (56 * blocks) / (1 - beta)
+	first, last := bulk(n * beta)
+	var g0, next, e [9]float64 // the terms of g(0) for the current x, and what takes them to the next
+	for s := 0; s <= perLine; s++ {
+		q := lineMiss[perLine][s]
+		hit := a * (1 - q)
+		g0[s] = signedChoose[perLine][s] * math.Exp(first*math.Log(q)+(n-first)*math.Log1p(-hit))
+		next[s] = q / (1 - hit)
+		e[s] = hit / (1 - hit)
+	}
+	rate, weight, weights := 0., 1., 0. // weights are right up to a factor
+	for x := first; x <= min(last, n); x++ {
+		rate += weight * sumOfSquares(g0, &e, n-x, perLine)
+		for s := range g0 {
+			g0[s] *= next[s]
+		}
+		weights += weight
+		weight *= (n - x) / (x + 1) * beta / (1 - beta)
+	}
+	return rate / weights
+}
+
+// sumOfSquares is H(x); term holds the terms of g(0), and each step makes those
+// of the next g.
+func sumOfSquares(term [9]float64, e *[9]float64, n float64, perLine int) float64 {
+	sum, signed := 0., 1. // signed is (-1)^r C(n,r)
+	for r := 0.; r <= n; r++ {
+		g := 0.
+		for s := 0; s <= perLine; s++ {
+			g += term[s]
+			term[s] *= e[s]
+		}
+		sum += signed * g * g
+		if math.Abs(signed*g*g) <= 1e-16*math.Abs(sum) {
+			break
+		}
+		signed *= -(n - r) / (r + 1)
+	}
+	return sum
+}
+
+// lineRate is the chance that K random lanes with one random bit each are all
+// set in a line whose lanes have these many of 64 bits set: e_K(fills)/C(8,K),
+// with e_K the elementary symmetric polynomial. This is exact, from the bits.
+func lineRate(set *[kernel.LanesPerLine]int, perLine int) float64 {
+	var e [9]float64 // e_j of the lanes so far
+	e[0] = 1
+	for _, bits := range set {
+		fill := float64(bits) / 64
+		for j := perLine; j >= 1; j-- {
+			e[j] += e[j-1] * fill
+		}
+	}
+	return e[perLine] / choose(8, perLine)
+}
+
+// blockRate is the chance that a query of this block finds all its bits set:
+// the mean of f(a) f(b) over the 56 ordered pairs of lines.
+func blockRate(lines *[kernel.LinesPerBlock]float64) float64 {
+	sum, squares := 0., 0.
+	for _, f := range lines {
+		sum += f
+		squares += f * f
+	}
+	return max(sum*sum-squares, 0) / 56
+}

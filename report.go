@@ -1,0 +1,135 @@
+package bloom
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/bloomery/bloom/internal/kernel"
+)
+
+// Report is what a filter says about itself, from its bits rather than from its
+// plan.
+type Report struct {
+	Plan Plan
+
+	// Fill is the share of bits that are set, 0 to 1.
+	Fill float64
+
+	// Rate is the false-positive rate now. RateError is its standard error:
+	// zero where every block was read, as below 64 MiB; larger filters are
+	// sampled.
+	Rate, RateError float64
+
+	// Keys is an estimate of the number of different keys added, +Inf when all
+	// bits are set. KeysError is its standard error.
+	Keys, KeysError float64
+
+	// Added counts the adds that were answered "new". It falls behind Keys by
+	// the share of new keys that were taken for old ones, and a Union adds the
+	// two counts up.
+	Added uint64
+
+	// Remaining is how many more different keys fit before the planned number
+	// is reached, by the estimate.
+	Remaining uint64
+}
+
+// OneIn is the rate now in the form "one in N": 1/Rate, +Inf for an empty
+// filter.
+func (r Report) OneIn() float64 { return 1 / r.Rate }
+
+// Full is the estimated number of keys as a share of the planned number: above
+// 1 the filter is over-full and its rate past what was asked.
+func (r Report) Full() float64 { return r.Keys / float64(r.Plan.Keys) }
+
+// Overfull reports whether the filter holds more keys than planned, by more
+// than the estimate's error.
+func (r Report) Overfull() bool {
+	return r.Fill >= 1 || r.Keys-3*r.KeysError > float64(r.Plan.Keys) // Inf-Inf is no number
+}
+
+// sampleBlocks is how many blocks a report reads: 64 MiB of them.
+const sampleBlocks = 64 << 20 / kernel.BlockBytes
+
+// Report reads the filter's bits, or a sample of its blocks above 64 MiB, and
+// says how full it is and what its rate is now.
+func (f *Filter) Report() Report {
+	f.mustBeOpen()
+	var rates, sets moments
+	perLine := f.plan.Probes / 2
+	// A stride through all blocks: they are alike but for chance, as the hash
+	// spreads the keys evenly.
+	stride := max((f.bits.Blocks+sampleBlocks-1)/sampleBlocks, 1)
+	for block := uint64(0); block < f.bits.Blocks; block += stride {
+		rate, set := measureBlock(f.bits.Words[block*kernel.WordsPerBlock:][:kernel.WordsPerBlock], perLine)
+		rates.add(rate)
+		sets.add(float64(set))
+	}
+	f.keepAlive()
+
+	r := Report{Plan: f.plan, Added: f.added}
+	r.Fill = sets.mean() / kernel.BlockBits
+	r.Rate = min(rates.mean(), 1)
+	fillError := 0.
+	if stride > 1 {
+		r.RateError = rates.standardError()
+		fillError = sets.standardError() / kernel.BlockBits
+	}
+	r.Keys, r.KeysError = estimateKeys(r.Fill, fillError, float64(f.plan.Bits), float64(f.plan.Probes))
+	if left := float64(f.plan.Keys) - r.Keys; left > 0 {
+		r.Remaining = uint64(left)
+	}
+	return r
+}
+
+// measureBlock returns the exact rate of a block and how many of its bits are
+// set.
+func measureBlock(words []uint64, perLine int) (rate float64, set int) {
+	var lines [kernel.LinesPerBlock]float64
+	for line := range lines {
+		var lanes [kernel.LanesPerLine]int
+		for lane := range lanes {
+			lanes[lane] = bits.OnesCount64(words[line*kernel.LanesPerLine+lane])
+			set += lanes[lane]
+		}
+		lines[line] = lineRate(&lanes, perLine)
+	}
+	return blockRate(&lines), set
+}
+
+// estimateKeys inverts the expected fill: a key sets k different bits, so one
+// bit stays clear under n keys with probability (1-k/m)^n, whatever the layout
+// (Swamidass and Baldi 2007, equation 1, has 1-1/m and k*n throws). The error
+// is that of the fill, sqrt(m e^-x (1-(1+x) e^-x)) bits for x = kn/m (the
+// variance of occupied cells, Johnson and Kotz 1977, equation 3.8), and what a
+// sample adds, over the slope k e^-x.
+func estimateKeys(fill, fillError, m, k float64) (keys, keysError float64) {
+	if fill >= 1 {
+		return math.Inf(1), math.Inf(1)
+	}
+	keys = math.Log1p(-fill) / math.Log1p(-k/m)
+	clear := 1 - fill
+	x := -math.Log(clear)
+	occupancy := math.Sqrt(max(m*clear*(1-(1+x)*clear), 0))
+	return keys, math.Hypot(occupancy, fillError*m) / (k * clear)
+}
+
+// moments sums a sample.
+type moments struct{ n, sum, squares float64 }
+
+func (s *moments) add(x float64) {
+	s.n++
+	s.sum += x
+	s.squares += x * x
+}
+
+func (s *moments) mean() float64 { return s.sum / s.n }
+
+// standardError is that of the mean.
+func (s *moments) standardError() float64 {
+	if s.n < 2 {
+		return 0
+	}
+	variance := (s.squares - s.sum*s.sum/s.n) / (s.n - 1)
+	return math.Sqrt(max(variance, 0) / s.n)
+}
