@@ -4,6 +4,7 @@
 GO        ?= go
 FUZZTIME  ?= 1m
 RACEFLAGS ?=#         more flags for the race stage, such as -short
+BENCHFLAGS ?=#        of make bench and its kin, such as '-n 1e6 -rounds 3'; see bench/main.go
 TIMEOUT   ?= 5m#      for the tests of one package
 RACETIME  ?= 10m#     the same under the race detector, which is several times slower
 
@@ -11,7 +12,7 @@ RACETIME  ?= 10m#     the same under the race detector, which is several times s
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet unit race purego bench-dedupe rates fuzz clean
+.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-charts bench-dedupe rates fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -67,6 +68,16 @@ purego:
 	@echo "== go test -tags purego"
 	@$(GO) test -tags purego -timeout $(TIMEOUT) ./...
 
+# bench/ is a module of its own, so that the library does not depend on its rivals.
+bench: ## us beside the other Bloom filters in Go, at 1e5 and 1e7 keys
+	@cd bench && $(GO) run . $(BENCHFLAGS)
+
+bench-full: ## the same with 1e8 keys, too: wants 14 GB of free memory
+	@cd bench && $(GO) run . -n 1e5,1e7,1e8 $(BENCHFLAGS)
+
+bench-charts: ## measures for the charts of docs/ and draws them
+	@cd bench && $(GO) run . -charts ../docs $(BENCHFLAGS)
+
 bench-dedupe: ## dedupe beside sort -u, awk and others (bench/dedupe.sh)
 	@[ -f bench/dedupe.sh ] || { echo "make bench-dedupe: bench/dedupe.sh does not exist yet" >&2; exit 1; }
 	@./bench/dedupe.sh
@@ -82,7 +93,7 @@ fuzz: ## every fuzz target for FUZZTIME (1m) each
 	@find . -path ./bench -prune -o -name '*_test.go' -exec grep '^func Fuzz' /dev/null {} + | \
 	sed 's|/[^/]*:func \(Fuzz[A-Za-z0-9_]*\).*| \1|' | while read -r dir target; do \
 		echo "== $$dir $$target"; \
-		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
+		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s "$$dir" </dev/null || exit 1; \
 	done
 
 clean: ## removes bin/

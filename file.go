@@ -112,8 +112,9 @@ func Load(path string) (*Filter, error) {
 // Changing an opened filter panics; [Filter.Clone] makes a writable copy. Close
 // it when done.
 //
-// The file must not be truncated by others while it is open: that kills the
-// process, as with every mapped file. Save and all Bloomery commands replace
+// The file must not be truncated by others while it is open, and its disk must
+// be readable: a look at a page that cannot be had kills the process, as with
+// every mapped file. Save and all Bloomery commands replace
 // files by rename, which is safe.
 func Open(path string) (*Filter, error) {
 	file, size, err := openRegular(path)

@@ -22,8 +22,9 @@ import (
 //	checksums  a CRC-32C per MiB of body, and one over these
 //
 // A reader knows everything from the first three pages: how long the file must
-// be, and where what lies. Growth appends a section and then writes the other
-// state page, so that the old state stands until the new one is whole.
+// be, and where what lies. The two state pages are written in turn, each whole,
+// so that one of them always stands; docs/format.md has the protocol for who
+// changes a file in place.
 const (
 	formatMagic   = "bloomery"
 	formatVersion = 0 // not frozen yet
@@ -477,7 +478,7 @@ func readFilter(r io.Reader, accept func(*state) error) (*Filter, error) {
 		return nil, err
 	}
 	if !s.clean {
-		return nil, fmt.Errorf("%w: the file was not closed cleanly, its checksums are old: open it for writing once to mend it", ErrChecksum)
+		return nil, fmt.Errorf("%w: the file was not closed cleanly, its checksums are old: make it again from its keys, or use a saved copy", ErrChecksum)
 	}
 	sums, err := f.readBody(r, s.sections[0].length)
 	if err == nil {

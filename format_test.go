@@ -3,6 +3,7 @@ package bloom_test
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -99,36 +100,62 @@ func fileOf(t testing.TB, f *bloom.Filter) []byte {
 	return file.Bytes()
 }
 
-// positions returns which bits of a body of so many blocks a key with hash h
-// sets, in the words of docs/format.md and with nothing from the library. Bit i
-// of the body is bit i%8 of its byte i/8.
-func positions(h, blocks uint64, k int) []uint64 {
-	block, _ := bits.Mul64(h, blocks)
-	q, p := bits.Mul64(h, 0xd1342543de82ef95)
-	g := p ^ q
-	hi, lo := bits.Mul64(g, 0x9fb21c651e98df25)
-	x := hi ^ lo
-	s := p & 0xffffffff
-	a := s >> 24 & 7
-	b := a ^ (1 + (s&0xffffff)*7>>24)
+// A derivation is all that comes from a key's hash, in the words of
+// docs/format.md and with nothing from the library.
+type derivation struct {
+	block, p, q, g, x, s, a, b uint64
+	rowA, rowB                 uint64
+	countsA, countsB           uint64
+}
 
-	// The patterns are the ways to choose k/2 of 8 lanes. As words with 0x40 in
-	// each lane left out, ascending, they are the bytes with 8 - k/2 bits set,
-	// ascending.
-	var leftOut []int
-	for lanes := range 256 {
-		if bits.OnesCount(uint(lanes)) == 8-k/2 {
-			leftOut = append(leftOut, lanes)
+func derive(h, blocks uint64, k int) (d derivation) {
+	d.block, _ = bits.Mul64(h, blocks)
+	d.q, d.p = bits.Mul64(h, 0xd1342543de82ef95)
+	d.g = d.p ^ d.q
+	hi, lo := bits.Mul64(d.g, 0x9fb21c651e98df25)
+	d.x = hi ^ lo
+	d.s = d.p & 0xffffffff
+	d.a = d.s >> 24 & 7
+	d.b = d.a ^ (1 + (d.s&0xffffff)*7>>24)
+	rows := rowsOf(k / 2)
+	d.rowA, d.rowB = rows[d.s&255], rows[d.s>>8&255]
+	d.countsA = d.g&0x3f3f3f3f3f3f3f3f | d.rowA
+	d.countsB = d.x&0x3f3f3f3f3f3f3f3f | d.rowB
+	return d
+}
+
+// rowsOf makes the table of rows for so many bits a line. The sets of lanes are
+// numbers with bit i for lane i, and stand in ascending order.
+func rowsOf(perLine int) (rows [256]uint64) {
+	var patterns []uint64
+	for lanes := range uint64(256) {
+		if bits.OnesCount64(lanes) != perLine {
+			continue
 		}
-	}
-	var found []uint64
-	for _, line := range []struct{ number, counts, row uint64 }{{a, g, s & 255}, {b, x, s >> 8 & 255}} {
-		without := leftOut[int(line.row)*len(leftOut)/256]
-		for lane := range uint64(8) {
-			if without>>lane&1 == 0 {
-				bit := line.counts >> (8 * lane) & 63
-				found = append(found, block*4096+line.number*512+lane*64+bit)
+		pattern := uint64(0)
+		for lane := range 8 {
+			if lanes>>lane&1 == 0 {
+				pattern |= 0x40 << (8 * lane)
 			}
+		}
+		patterns = append(patterns, pattern)
+	}
+	for r := range rows {
+		rows[r] = patterns[r*len(patterns)/256]
+	}
+	return rows
+}
+
+// positions returns which bits of a body of so many blocks a key with hash h
+// sets. Bit i of the body is bit i%8 of its byte i/8.
+func positions(h, blocks uint64, k int) (found []uint64) {
+	d := derive(h, blocks, k)
+	for lane := range uint64(8) {
+		if count := d.countsA >> (8 * lane) & 255; count < 64 {
+			found = append(found, d.block*4096+d.a*512+lane*64+count)
+		}
+		if count := d.countsB >> (8 * lane) & 255; count < 64 {
+			found = append(found, d.block*4096+d.b*512+lane*64+count)
 		}
 	}
 	return found
@@ -358,6 +385,130 @@ func TestLockedFilter(t *testing.T) {
 	}
 	if err := mustNew(t, bloom.Config{Keys: 1, Rate: 0.1}).SetSecret(testSecret); !errors.Is(err, bloom.ErrSecret) {
 		t.Errorf("SetSecret of an unkeyed filter: got %v, want ErrSecret", err)
+	}
+}
+
+// TestLayoutOnPaper: for every k, a filter has the bits that docs/format.md says,
+// and no others. What is tried here is the page: a reader in another language is
+// written from it alone.
+func TestLayoutOnPaper(t *testing.T) {
+	for k := 2; k <= 16; k += 2 {
+		for _, blocks := range []uint64{1, 2, 3, 100} {
+			f := mustNew(t, bloom.Config{Keys: 500, Bits: blocks * block * 8, Probes: k})
+			want := make([]byte, blocks*block)
+			for i := range 50 {
+				key := fmt.Sprint("key ", i)
+				f.AddString(key)
+				found := positions(f.HashString(key), blocks, k)
+				if len(found) != k {
+					t.Fatalf("%q has %d bits on paper, want %d", key, len(found), k)
+				}
+				for _, bit := range found {
+					want[bit/8] |= 1 << (bit % 8)
+				}
+			}
+			if got := fileOf(t, f)[body:][:blocks*block]; !bytes.Equal(got, want) {
+				t.Errorf("k %d, %d blocks: the bits are not those of the page", k, blocks)
+			}
+		}
+	}
+}
+
+// The next three print the worked example of docs/format.md, for go test -v.
+
+// exampleFilter is the filter of the worked example.
+func exampleFilter(t *testing.T) *bloom.Filter {
+	f := mustNew(t, bloom.Config{Keys: 1000, Rate: 0.01})
+	f.AddString("Titanic")
+	if err := f.SetMeta(map[string]string{"source": "docs"}); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// show prints a part of the page.
+func show(format string, args ...any) {
+	if testing.Verbose() {
+		fmt.Printf(format, args...)
+	}
+}
+
+// TestShowFile prints the file as hexdump -C does: * stands for more lines like
+// the one above it.
+func TestShowFile(t *testing.T) {
+	file := fileOf(t, exampleFilter(t))
+	var last []byte
+	squeezed := false
+	for at := 0; at < len(file); at += 16 {
+		line := file[at:min(at+16, len(file))]
+		switch {
+		case !bytes.Equal(line, last):
+			show("%08x%s", at, hex.Dump(line)[8:])
+			last, squeezed = line, false
+		case !squeezed:
+			show("*\n")
+			squeezed = true
+		}
+	}
+	show("%08x\n", len(file))
+}
+
+func TestShowKey(t *testing.T) {
+	f := exampleFilter(t)
+	h, blocks, k := f.HashString("Titanic"), f.Plan().Blocks, f.Plan().Probes
+	d := derive(h, blocks, k)
+	show("h         %016x    XXH3-64 of %q, seed %d\n", h, "Titanic", f.HashIdentity().Key)
+	show("B, k      %d, %d\n", blocks, k)
+	show("block     %d\n", d.block)
+	show("p         %016x\nq         %016x\ng         %016x\nx         %016x\n", d.p, d.q, d.g, d.x)
+	show("s         %08x\n", d.s)
+	show("a, b      %d, %d\n", d.a, d.b)
+	show("row a     %016x    rows[%d]\nrow b     %016x    rows[%d]\n", d.rowA, d.s&255, d.rowB, d.s>>8&255)
+	show("counts a  %016x\ncounts b  %016x\n\n", d.countsA, d.countsB)
+	show("line  lane  bit   in the file\n")
+	found := positions(h, blocks, k)
+	slices.Sort(found)
+	file := fileOf(t, f)
+	set := 0
+	for _, bit := range found {
+		at := body + bit/8
+		show("%4d  %4d  %3d   byte %x, mask %02x\n", bit/512%8, bit/64%8, bit%64, at, 1<<(bit%8))
+		if file[at]&(1<<(bit%8)) == 0 {
+			t.Errorf("bit %d of byte %d is clear in the file", bit%8, at)
+		}
+	}
+	for _, b := range file[body:][:blocks*block] {
+		set += bits.OnesCount8(b)
+	}
+	if set != k {
+		t.Errorf("%d bits are set, want %d", set, k)
+	}
+}
+
+// TestShowChecks prints what tells a reader in another language that its hashes
+// and tables are right.
+func TestShowChecks(t *testing.T) {
+	secret := make([]byte, bloom.SecretBytes)
+	for i := range secret {
+		secret[i] = byte(i)
+	}
+	plain := mustNew(t, bloom.Config{Keys: 1, Rate: 0.1})
+	seeded := mustNew(t, bloom.Config{Keys: 1, Rate: 0.1, Seed: 1})
+	keyed := mustNew(t, bloom.Config{Keys: 1, Rate: 0.1, Secret: secret})
+	show("key        XXH3-64, seed 0   XXH3-64, seed 1   SipHash-2-4, secret 00 01 .. 0f\n")
+	for _, key := range []string{"", "a", "Titanic"} {
+		show("%-9q  %016x  %016x  %016x\n", key, plain.HashString(key), seeded.HashString(key), keyed.HashString(key))
+	}
+	show("fingerprint of the secret              %016x\n\n", keyed.HashIdentity().Key)
+
+	show(" K  rows[0]           rows[100]         rows[255]         CRC-32C of the table\n")
+	for perLine := 1; perLine <= 8; perLine++ {
+		rows := rowsOf(perLine)
+		var table []byte
+		for _, row := range rows {
+			table = le.AppendUint64(table, row)
+		}
+		show("%2d  %016x  %016x  %016x  %08x\n", perLine, rows[0], rows[100], rows[255], sumOf(table))
 	}
 }
 
@@ -709,7 +860,7 @@ func TestStatePages(t *testing.T) {
 	le.PutUint32(unclean[stateAt+8:], 0)
 	seal(unclean, stateAt)
 	refused(t, "not clean", unclean, bloom.ErrChecksum, "not closed cleanly")
-	if _, err := bloom.Read(bytes.NewReader(unclean), math.MaxInt64); !strings.Contains(fmt.Sprint(err), "open it for writing") {
+	if _, err := bloom.Read(bytes.NewReader(unclean), math.MaxInt64); !strings.Contains(fmt.Sprint(err), "make it again from its keys") {
 		t.Errorf("Read of an unclean file: got %v, want what to do", err)
 	}
 }

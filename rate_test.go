@@ -27,13 +27,18 @@ var ratesFlag = flag.String("rates", "", `"full" measures the whole grid of rate
 //	(a) what a filter answers to keys it never got agrees with the rate worked
 //	    out from its own bits, within 4 sigma of the binomial;
 //	(b) the rate from the bits, averaged over many filters, agrees with the plan,
-//	    within 4 standard errors;
+//	    within 4 standard errors and unevenRows;
 //	(c) the plan is no more than what was asked for.
 //
 // And no added key is lost, in any filter.
 const (
 	maxSigmas = 4
 	rateSeed  = 20_090_318 // everything random below follows from it
+
+	// unevenRows is how far the mean of (b) may be off for a known reason, as a
+	// share of the rate: the 256 rows of the kernel's table do not treat all lanes
+	// quite alike. TestRowsAreFairEnough works it out: 2.2e-4 at k = 4.
+	unevenRows = 2.5e-4
 )
 
 var (
@@ -131,6 +136,15 @@ func (j *rateJob) fromPlan() float64 {
 	return (j.bits.mean - j.plan.Rate) / math.Hypot(j.bits.standardError(), 1e-9*j.plan.Rate)
 }
 
+// agreesWithPlan is (b).
+func (j *rateJob) agreesWithPlan() bool {
+	off := math.Abs(j.bits.mean - j.plan.Rate)
+	if j.plan.Keys > 1 {
+		off -= unevenRows * j.plan.Rate
+	}
+	return off <= maxSigmas*math.Hypot(j.bits.standardError(), 1e-9*j.plan.Rate)
+}
+
 // fromBits is how many sigmas the number found is from what the bits say.
 func (j *rateJob) fromBits() float64 {
 	if j.probes == 0 {
@@ -217,8 +231,8 @@ func TestRateGrid(t *testing.T) {
 		if z := j.fromBits(); !(math.Abs(z) <= maxSigmas) {
 			t.Errorf("seed %d, %v: %d of %d strangers found, the bits say %.1f: %+.1f sigma", rateSeed, j, j.found, j.probes, j.expected, z)
 		}
-		if z := j.fromPlan(); !(math.Abs(z) <= maxSigmas) {
-			t.Errorf("seed %d, %v: rate from the bits of %d filters %.6g ± %.2g, plan %.6g: %+.1f standard errors", rateSeed, j, j.sets, j.bits.mean, j.bits.standardError(), j.plan.Rate, z)
+		if !j.agreesWithPlan() {
+			t.Errorf("seed %d, %v: rate from the bits of %d filters %.6g ± %.2g, plan %.6g: %+.1f standard errors", rateSeed, j, j.sets, j.bits.mean, j.bits.standardError(), j.plan.Rate, j.fromPlan())
 		}
 	}
 	reportWorst(t, jobs)
@@ -281,7 +295,7 @@ func inFastGrid(p float64, n uint64, turn bool) bool {
 func (j *rateJob) prepare(full, probe bool) {
 	n := j.plan.Keys
 	if full {
-		j.sets = int(min(max(1e7/n, 30), 1000))
+		j.sets = int(min(max(1e7/n, 60), 1000)) // 30 would do, but know their own spread too badly
 		j.minProbes = 2e6
 	} else {
 		j.sets = int(min(max(5e5/n, 30), 1000))

@@ -61,9 +61,10 @@ type Paired struct {
 }
 
 // RowsFor returns the lane table for K bits per line, 1 to 8: row r marks with
-// 0x40 the lanes that take no part. The C(8,K) patterns stand in ascending
-// order, spread over 256 rows by r*C(8,K)>>8; no pattern's share of the rows
-// differs from its neighbour's by more than one row.
+// 0x40 the lanes that take no part. The C(8,K) sets of lanes stand in ascending
+// order, a set being the number that has bit i for lane i, spread over 256 rows
+// by r*C(8,K)>>8; no set's share of the rows differs from another's by more than
+// one row.
 func RowsFor(bitsPerLine int) *[256]uint64 { return &rows[bitsPerLine] }
 
 var rows = func() (table [9][256]uint64) {
