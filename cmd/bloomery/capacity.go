@@ -1,0 +1,73 @@
+package main
+
+import (
+	"math"
+
+	"github.com/bloomery/bloom"
+)
+
+// fullness are the levels that are worth a word: nearly full, full, and each
+// doubling from there on, while the rate goes up steeply.
+var fullness = []float64{0.9, 1, 2, 4, 8}
+
+// A gauge watches a filter fill up. Reading the bits at every batch would cost
+// more than adding, so it looks again only when enough keys were new for the
+// next level to be near.
+type gauge struct {
+	filter *bloom.Filter
+	levels []float64 // still to come
+	added  uint64    // keys answered "new" so far
+	lookAt uint64
+}
+
+// newGauge watches a filter from empty. known says that the number of keys was
+// counted beforehand: being nearly full is then as it should be.
+func newGauge(f *bloom.Filter, known bool) *gauge {
+	g := &gauge{filter: f, levels: fullness}
+	if known {
+		g.levels = fullness[1:]
+	}
+	g.lookAt = g.before(0)
+	return g
+}
+
+// add counts keys that were new. It returns the highest level that was passed
+// with them, or zero, and what the filter says about itself there.
+func (g *gauge) add(isNew int) (level float64, r bloom.Report) {
+	g.added += uint64(isNew)
+	if g.added < g.lookAt || len(g.levels) == 0 {
+		return 0, r
+	}
+	r = g.filter.Report()
+	for len(g.levels) > 0 && passed(g.levels[0], r) {
+		level, g.levels = g.levels[0], g.levels[1:]
+	}
+	if len(g.levels) > 0 {
+		g.lookAt = g.added + g.before(r.Keys)
+	}
+	return level, r
+}
+
+// passed reports whether the filter is so full: by the estimate for "nearly",
+// beyond its error where it is an accusation. When every bit is set the
+// estimate and its error are both infinite, and no level is left to pass.
+func passed(level float64, r bloom.Report) bool {
+	if math.IsInf(r.Keys, 1) {
+		return true
+	}
+	keys := r.Keys
+	if level >= 1 {
+		keys -= 3 * r.KeysError
+	}
+	return keys > level*float64(r.Plan.Keys)
+}
+
+// before is how many new keys there will be at least before a filter with so
+// many keys is at the next level: some of them will be taken for old, the more
+// the fuller it is.
+func (g *gauge) before(keys float64) uint64 {
+	plan := g.filter.Plan()
+	at := g.levels[0] * float64(plan.Keys)
+	step := float64(plan.Keys)/1000 + 1 // so that many looks at one level cannot add up
+	return uint64(max((at-keys)*(1-plan.RateAt(uint64(at))), step))
+}

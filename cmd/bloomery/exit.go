@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"regexp"
+	"syscall"
+
+	"github.com/bloomery/bloom"
+	"github.com/spf13/cobra"
+)
+
+// Exit codes, as grep has them.
+const (
+	exitDone     = 0 // something selected, or done
+	exitNothing  = 1 // nothing selected
+	exitError    = 2
+	exitOverfull = 3 // done, but with --strict and a filter past its rate
+)
+
+// exitStatus ends a command with this code and no message.
+type exitStatus int
+
+func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// selected is how a command that selects lines ends.
+func selected(lines uint64) error {
+	if lines == 0 {
+		return exitStatus(exitNothing)
+	}
+	return nil
+}
+
+// usageError is a mistake in how the command was called.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error {
+	return usageError{fmt.Errorf(format, args...)}
+}
+
+// execute runs the command that the arguments name and returns the exit code.
+func execute(root *cobra.Command) int {
+	called, err := root.ExecuteC()
+	var status exitStatus
+	var usage usageError
+	switch {
+	case err == nil:
+		return exitDone
+	case errors.As(err, &status):
+		return int(status)
+	case errors.Is(err, syscall.EPIPE):
+		return exitDone // who read our output has enough; only selected lines are written
+	}
+	stderr := root.ErrOrStderr()
+	complain(stderr, err)
+	if errors.As(err, &usage) || called == root { // cobra's own: an unknown command
+		complain(stderr, fmt.Errorf("see '%s --help'", called.CommandPath()))
+	}
+	return exitError
+}
+
+// libraryPrefix begins every error of package bloom; inside the tool it says
+// nothing. A file's name may end with it, so what comes before matters.
+var libraryPrefix = regexp.MustCompile(`(^|: )bloom: `)
+
+// complain prints an error.
+func complain(stderr io.Writer, err error) {
+	fmt.Fprintf(stderr, "bloomery: %s\n", libraryPrefix.ReplaceAllString(err.Error(), "$1"))
+}
+
+// withAdvice adds to an error of a filter file what to do about it.
+func withAdvice(err error) error {
+	advice := ""
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		advice = "make it with 'bloomery build -o FILE'"
+	case errors.Is(err, bloom.ErrFormat):
+		advice = "is it one that 'bloomery build' made, and copied whole?"
+	case errors.Is(err, bloom.ErrVersion):
+		advice = "a newer bloomery may know it"
+	case errors.Is(err, bloom.ErrChecksum):
+		advice = "build it again, or take a copy that is whole"
+	case errors.Is(err, bloom.ErrSecret):
+		advice = "give --secret the file that the filter was built with"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, advice)
+}

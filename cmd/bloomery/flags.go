@@ -1,0 +1,93 @@
+package main
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/bloomery/bloom"
+	"github.com/spf13/cobra"
+)
+
+// Flags that several commands share, and what they mean.
+
+func addNull(cmd *cobra.Command, null *bool) {
+	cmd.Flags().BoolVarP(null, "null", "0", false, "lines end with a NUL byte instead of a newline")
+}
+
+func addJSON(cmd *cobra.Command, asJSON *bool, what string) {
+	cmd.Flags().BoolVar(asJSON, "json", false, what)
+}
+
+func addBudget(cmd *cobra.Command, budget *sizeFlag) {
+	cmd.Flags().Var(budget, "budget", "the most memory the filter may take, like 2GiB; beyond it the command is refused")
+}
+
+func addSecret(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "secret", "", "hash with the secret in `FILE`: 16 bytes, or 32 hexadecimal digits")
+}
+
+func separator(null bool) byte {
+	if null {
+		return 0
+	}
+	return '\n'
+}
+
+// readSecret reads a secret of 16 raw bytes or 32 hexadecimal digits. No path
+// means no secret.
+func readSecret(path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, inputError(path, err)
+	}
+	if len(b) == bloom.SecretBytes {
+		return b, nil
+	}
+	secret, err := hex.DecodeString(strings.TrimSpace(string(b)))
+	if err != nil || len(secret) != bloom.SecretBytes {
+		return nil, fmt.Errorf("%s: a secret is %d bytes or %d hexadecimal digits: make one with 'head -c %d /dev/urandom > FILE'",
+			path, bloom.SecretBytes, 2*bloom.SecretBytes, bloom.SecretBytes)
+	}
+	return secret, nil
+}
+
+// openFilter maps a filter file, and gives it its secret.
+func openFilter(path, secretPath string) (*bloom.Filter, error) {
+	secret, err := readSecret(secretPath)
+	if err != nil {
+		return nil, err
+	}
+	f, err := bloom.Open(path)
+	if err != nil {
+		return nil, withAdvice(err)
+	}
+	if secret != nil {
+		if err := f.SetSecret(secret); err != nil {
+			return nil, withAdvice(fmt.Errorf("%s: %w", path, err))
+		}
+	}
+	return f, nil
+}
+
+// printJSON prints one object on a line of its own.
+func printJSON(w io.Writer, object any) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(object)
+}
+
+// hintTerminal tells who forgot to name a file why nothing happens.
+func hintTerminal(t *teller, sources []*source) {
+	for _, s := range sources {
+		if s.stdin != nil && isTerminal(s.stdin) {
+			t.say("reading lines from the terminal; Ctrl-D ends them")
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+)
+
+const (
+	// blockBytes is how much is read at once: enough that the system call is
+	// lost in the noise, and little enough to stay in the second-level cache
+	// until the lines are written.
+	blockBytes = 256 << 10
+
+	// batchKeys is how many lines are decided at once: what the library hashes
+	// in one go.
+	batchKeys = 1024
+
+	// keepBytes is the largest block that is used again; one that grew further,
+	// for a very long line, is given back.
+	keepBytes = 4 << 20
+)
+
+// A batch is some lines that follow each other.
+type batch struct {
+	text []byte   // whole lines, each with its separator
+	keys [][]byte // the same lines without it, slices of text
+}
+
+// A blockReader cuts a stream into blocks of whole lines.
+type blockReader struct {
+	in        *stream
+	separator byte
+	rest      []byte // the beginning of a line, after the last block
+	err       error  // of the last Read, kept until the lines before it are out
+
+	// beforeWait is called before a Read that may wait for who writes the
+	// stream, so that what was decided so far can be shown.
+	beforeWait func() error
+}
+
+// next returns a block of at least one whole line, each with its separator. It
+// lies in buffer, or in a larger one where a line is longer. A last line
+// without separator gets one. What has come is returned as soon as more would
+// have to be waited for.
+//
+// After the last block comes io.EOF. A read error comes after the whole lines
+// before it; the line it cut off is dropped.
+func (r *blockReader) next(buffer []byte) ([]byte, error) {
+	buffer = append(buffer[:0], r.rest...)
+	r.rest = r.rest[:0]
+	whole := 0 // buffer[:whole] are whole lines
+	for r.err == nil {
+		ready := r.in.ready()
+		if whole > 0 && (!ready || cap(buffer)-len(buffer) < blockBytes/4) {
+			break
+		}
+		if !ready {
+			if err := r.beforeWait(); err != nil {
+				return nil, err
+			}
+		}
+		if len(buffer) == cap(buffer) {
+			buffer = append(make([]byte, 0, 2*cap(buffer)), buffer...)
+		}
+		var n int
+		n, r.err = r.in.Read(buffer[len(buffer):cap(buffer)])
+		if end := lastSeparator(buffer[len(buffer):len(buffer)+n], r.separator); end >= 0 {
+			whole = len(buffer) + end + 1
+		}
+		buffer = buffer[:len(buffer)+n]
+	}
+	if r.err == io.EOF && len(buffer) > whole {
+		buffer = append(buffer, r.separator)
+		whole = len(buffer)
+	}
+	if whole == 0 {
+		return nil, r.err
+	}
+	r.rest = append(r.rest, buffer[whole:]...)
+	return buffer[:whole], nil
+}
+
+// lastSeparator is bytes.LastIndexByte, which is slow where there is none: the
+// rule inside a line of many megabytes.
+func lastSeparator(b []byte, separator byte) int {
+	first := bytes.IndexByte(b, separator)
+	if first < 0 {
+		return first
+	}
+	return first + bytes.LastIndexByte(b[first:], separator)
+}
+
+// split appends the lines of text to keys until keys is full, and returns the
+// text behind the last.
+func split(text []byte, separator byte, keys [][]byte) (lines [][]byte, rest []byte) {
+	for len(text) > 0 && len(keys) < cap(keys) {
+		end := bytes.IndexByte(text, separator)
+		keys = append(keys, text[:end:end])
+		text = text[end+1:]
+	}
+	return keys, text
+}
+
+// errEnough is returned by who needs no more lines.
+var errEnough = errors.New("enough")
+
+// A lineReader reads all lines of some sources.
+type lineReader struct {
+	sources    []*source
+	separator  byte
+	count      func(int)    // is told of bytes read
+	beforeWait func() error // see blockReader
+}
+
+// each hands all lines to do, in order and a batch at a time. The batch is
+// do's only until it returns.
+func (l *lineReader) each(do func(batch) error) error {
+	buffer := make([]byte, 0, blockBytes)
+	keys := make([][]byte, 0, batchKeys)
+	for _, s := range l.sources {
+		in, err := s.open(l.count)
+		if err != nil {
+			return err
+		}
+		blocks := &blockReader{in: in, separator: l.separator, beforeWait: l.beforeWait}
+		for {
+			block, err := blocks.next(buffer)
+			if err == io.EOF {
+				break
+			}
+			if err != nil {
+				in.close()
+				return inputError(s.name(), err)
+			}
+			if cap(block) <= keepBytes {
+				buffer = block[:0]
+			}
+			for len(block) > 0 {
+				lines, rest := split(block, l.separator, keys)
+				if err := do(batch{block[:len(block)-len(rest)], lines}); err != nil {
+					in.close()
+					return err
+				}
+				block = rest
+			}
+		}
+		in.close()
+	}
+	return nil
+}

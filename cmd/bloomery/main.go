@@ -1,0 +1,52 @@
+// Bloomery remembers which lines it has seen, in a few bits each: it plans and
+// builds Bloom filters, checks lines against them, and removes repeated lines
+// from a stream.
+//
+// A command reads in three steps, each in a file of its own: input.go opens
+// files and unpacks them, lines.go cuts what comes into batches of lines,
+// output.go writes the lines that the filter selected. Every subcommand has its
+// file.
+package main
+
+import (
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func main() {
+	// A closed pipe is an answer ("enough"), not an accident. Ignoring the
+	// signal turns it into an error of the write, which exit.go understands.
+	signal.Ignore(syscall.SIGPIPE)
+	root := newRoot()
+	root.SetArgs(os.Args[1:])
+	os.Exit(execute(root))
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "bloomery",
+		Short: "Bloom filters for lines: have I seen this before?",
+		Long: `Bloomery answers "have I seen this before?" for more lines than fit in memory.
+It keeps a few bits of each in a Bloom filter: no line is forgotten, and how
+often it says yes by mistake is for you to choose.
+
+Exit codes are those of grep: 0 something selected or done, 1 nothing selected,
+2 an error, and 3 with --strict when the filter is past its rate.`,
+		Example: `  bloomery dedupe access.log > lines.txt              # each line once
+  bloomery build -o seen.bloom -p 0.01% urls.txt      # remember a set
+  bloomery check -v seen.bloom new.txt                # what is not in it
+  bloomery info seen.bloom                            # how full it is
+  bloomery plan -n 1e9 -p 0.1%                        # what it would cost`,
+		SilenceErrors: true, // execute prints them, in our form
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.AddCommand(newPlan(), newBuild(), newCheck(), newDedupe(), newInfo(), newVersion())
+	for _, cmd := range root.Commands() {
+		cmd.Flags().SortFlags = false // help lists them as written: the important ones first
+	}
+	return root
+}

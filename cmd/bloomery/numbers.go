@@ -1,0 +1,209 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// Numbers as people write them, in flags, and as people read them, in reports.
+
+// grouped is a number with its thousands parted: 10,000,000 or 10_000_000.
+var grouped = regexp.MustCompile(`^\d{1,3}([,_]\d{3})+(\.\d+)?$`)
+
+// parseNumber reads 10000000, 1e7, 10_000_000 and 10,000,000.
+func parseNumber(s string) (float64, error) {
+	if grouped.MatchString(s) {
+		s = strings.NewReplacer(",", "", "_", "").Replace(s)
+	}
+	if strings.Trim(s, "0123456789.eE+-") != "" { // no Inf, NaN or hexadecimal
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseFloat(s, 64)
+}
+
+// wholeLimit is where a float64 no longer tells whole numbers apart.
+const wholeLimit = 1 << 53
+
+// whole turns x into an integer if it is one, but for the rounding of a product
+// like 1.1 * 1e6.
+func whole(x float64) (uint64, bool) {
+	n := math.Round(x)
+	if x < 0 || x > wholeLimit || math.Abs(x-n) > 1e-12*x {
+		return 0, false
+	}
+	return uint64(n), true
+}
+
+// thousands are the suffixes of counts.
+var thousands = map[string]float64{"": 1, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+
+// sizes are the suffixes of sizes in bytes. A bare letter is binary, as in
+// sort -S, dd and ls -h.
+var sizes = map[string]float64{
+	"": 1, "B": 1,
+	"k": 1 << 10, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40,
+	"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+	"kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
+}
+
+// parseWith reads a number and one of the suffixes.
+func parseWith(s string, suffixes map[string]float64) (uint64, bool) {
+	s = strings.TrimSpace(s)
+	digits := strings.TrimRight(s, "kKMGTiB")
+	unit, known := suffixes[s[len(digits):]]
+	x, err := parseNumber(strings.TrimSpace(digits))
+	if err != nil || !known {
+		return 0, false
+	}
+	n, ok := whole(x * unit)
+	return n, ok
+}
+
+func parseCount(s string) (uint64, error) {
+	n, ok := parseWith(s, thousands)
+	if !ok || n == 0 {
+		return 0, errors.New("want a whole number like 1000000, 1e6, 1_000_000 or 1M")
+	}
+	return n, nil
+}
+
+func parseSize(s string) (uint64, error) {
+	n, ok := parseWith(s, sizes)
+	if !ok || n == 0 {
+		return 0, errors.New("want a size like 2GiB, 500MB or a number of bytes")
+	}
+	return n, nil
+}
+
+// parseBits reads a number of bits, or a size in bytes if it ends with B.
+func parseBits(s string) (uint64, error) {
+	if strings.HasSuffix(s, "B") {
+		n, err := parseSize(s)
+		return 8 * n, err
+	}
+	n, err := parseCount(s)
+	if err != nil {
+		return 0, errors.New("want a number of bits like 1e9 or 10M, or a size like 2GiB")
+	}
+	return n, nil
+}
+
+// parseRate reads 0.001, 1e-3, 0.1%, 1/1000 and "1 in 1000".
+func parseRate(s string) (float64, error) {
+	bad := errors.New(`want a rate between 0 and 1 like 0.001, 0.1%, 1/1000 or "1 in 1000"`)
+	s = strings.TrimSpace(s)
+	numerator, denominator, ratio := strings.Cut(s, "/")
+	if !ratio {
+		numerator, denominator, ratio = strings.Cut(s, " in ")
+	}
+	if !ratio {
+		numerator, denominator = s, "1"
+		if percent, is := strings.CutSuffix(s, "%"); is {
+			numerator, denominator = percent, "100"
+		}
+	}
+	x, err := parseNumber(strings.TrimSpace(numerator))
+	y, err2 := parseNumber(strings.TrimSpace(denominator))
+	rate := x / y
+	if err != nil || err2 != nil || !(rate > 0 && rate < 1) {
+		return 0, bad
+	}
+	return rate, nil
+}
+
+// Flags that hold such numbers.
+
+type countFlag uint64
+
+func (f *countFlag) Set(s string) error { return set((*uint64)(f), s, parseCount) }
+func (f *countFlag) String() string     { return plain(uint64(*f)) }
+func (f *countFlag) Type() string       { return "N" }
+
+type sizeFlag uint64
+
+func (f *sizeFlag) Set(s string) error { return set((*uint64)(f), s, parseSize) }
+func (f *sizeFlag) String() string     { return plain(uint64(*f)) }
+func (f *sizeFlag) Type() string       { return "SIZE" }
+
+type bitsFlag uint64
+
+func (f *bitsFlag) Set(s string) error { return set((*uint64)(f), s, parseBits) }
+func (f *bitsFlag) String() string     { return plain(uint64(*f)) }
+func (f *bitsFlag) Type() string       { return "BITS" }
+
+type rateFlag float64
+
+func (f *rateFlag) Set(s string) error { return set((*float64)(f), s, parseRate) }
+func (f *rateFlag) Type() string       { return "P" }
+func (f *rateFlag) String() string {
+	if *f == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(*f), 'g', -1, 64)
+}
+
+func set[T any](to *T, s string, parse func(string) (T, error)) error {
+	value, err := parse(s)
+	if err == nil {
+		*to = value
+	}
+	return err
+}
+
+// plain is a flag's default in the help text, which shows none for zero.
+func plain(n uint64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatUint(n, 10)
+}
+
+// commas writes n with its thousands parted.
+func commas(n uint64) string {
+	s := strconv.FormatUint(n, 10)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// round is x to the nearest integer, with commas.
+func round(x float64) string {
+	if x >= 1<<63 {
+		return fmt.Sprintf("%.3g", x)
+	}
+	return commas(uint64(math.Round(x)))
+}
+
+// oneIn writes a rate as people grasp it.
+func oneIn(rate float64) string {
+	switch x := 1 / rate; {
+	case math.IsInf(x, 0):
+		return "0"
+	case x < 100:
+		return fmt.Sprintf("1 in %.3g", x)
+	default:
+		return "1 in " + round(x)
+	}
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
+
+// binarySize writes bytes in the unit that leaves one to four digits before the
+// point.
+func binarySize(bytes uint64) string {
+	const units = "KMGTPE"
+	if bytes < 1<<10 {
+		return fmt.Sprintf("%d B", bytes)
+	}
+	x, unit := float64(bytes)/(1<<10), 0
+	for x >= 1<<10 {
+		x /= 1 << 10
+		unit++
+	}
+	return fmt.Sprintf("%.1f %ciB", x, units[unit])
+}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+)
+
+// outputBytes is how much is written at once: as much as a pipe takes.
+const outputBytes = 64 << 10
+
+// A lineWriter writes the selected lines of batches.
+type lineWriter struct {
+	to    *bufio.Writer
+	eager bool // somebody watches: write every batch at once
+}
+
+func newLineWriter(w io.Writer) *lineWriter {
+	return &lineWriter{bufio.NewWriterSize(w, outputBytes), isTerminal(w)}
+}
+
+// write writes the lines of b whose answer is want. Lines that follow each
+// other are written as one piece.
+func (w *lineWriter) write(b batch, answers []bool, want bool) error {
+	piece, at := 0, 0 // the piece of b.text that is due, and the line after it
+	for i, key := range b.keys {
+		next := at + len(key) + 1
+		if answers[i] != want {
+			if piece < at {
+				if _, err := w.to.Write(b.text[piece:at]); err != nil {
+					return err
+				}
+			}
+			piece = next
+		}
+		at = next
+	}
+	_, err := w.to.Write(b.text[piece:at])
+	if w.eager && err == nil {
+		err = w.flush()
+	}
+	return err
+}
+
+func (w *lineWriter) flush() error { return w.to.Flush() }
+
+// refuseLoop refuses to read the file that the lines are written to: each line
+// would come back as input for ever.
+func refuseLoop(printing bool, stdout io.Writer, sources []*source) error {
+	file, ok := stdout.(*os.File)
+	if !printing || !ok {
+		return nil
+	}
+	out, err := file.Stat()
+	if err != nil || !out.Mode().IsRegular() {
+		return nil
+	}
+	for _, s := range sources {
+		if s.info != nil && os.SameFile(s.info, out) {
+			return fmt.Errorf("%s: is the output as well as an input: write to another file", s.name())
+		}
+	}
+	return nil
+}
