@@ -1,0 +1,100 @@
+// Command tables prints the computed tables of the documents, as Markdown:
+//
+//	go run ./internal/tables overhead   our bits per key beside the textbook's
+//	go run ./internal/tables textbook   bits per key and k of the textbook filter
+//	go run ./internal/tables layouts    space and cache lines of four layouts
+//	go run ./internal/tables overfill   what more keys than planned do to the rate
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/bloomery/bloom"
+)
+
+// rates are the columns.
+var rates = []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6}
+
+// manyKeys is where rounding to whole blocks is lost.
+const manyKeys = 10_000_000
+
+func main() {
+	tables := map[string]func(){"overhead": overhead, "textbook": textbook, "layouts": layouts, "overfill": overfill}
+	if len(os.Args) != 2 || tables[os.Args[1]] == nil {
+		fmt.Fprintln(os.Stderr, "usage: go run ./internal/tables overhead|textbook|layouts|overfill")
+		os.Exit(2)
+	}
+	tables[os.Args[1]]()
+}
+
+// row prints a line of a table.
+func row(cells ...string) { fmt.Println("| " + strings.Join(cells, " | ") + " |") }
+
+// head prints the first two lines of a table: a title, and right-aligned columns.
+func head(titles ...string) {
+	row(titles...)
+	row("---", strings.Join(strings.Fields(strings.Repeat("--: ", len(titles)-1)), " | "))
+}
+
+// name writes a rate without an exponent.
+func name(p float64) string { return strconv.FormatFloat(p, 'f', -1, 64) }
+
+// rateTitles are the titles of columns by rate.
+func rateTitles(first string) []string {
+	titles := []string{first}
+	for _, p := range rates {
+		titles = append(titles, "p = "+name(p))
+	}
+	return titles
+}
+
+func overhead() {
+	head("rate", "textbook bits per key", "bits per key", "more")
+	for _, p := range rates {
+		least, ours := bloom.ClassicBitsPerKey(p), mustPlan(p).BitsPerKey()
+		row(name(p), fmt.Sprintf("%.2f", least), fmt.Sprintf("%.2f", ours), fmt.Sprintf("+%.1f%%", 100*(ours/least-1)))
+	}
+}
+
+func textbook() {
+	head(rateTitles("")...)
+	perKey, ideal, whole := []string{"bits per key, `log2(1/p) / ln 2`"}, []string{"best k, `log2(1/p)`"}, []string{"bits per key with k whole"}
+	for _, p := range rates {
+		c, k := leastSpace(p, 30, textbookRate)
+		perKey = append(perKey, fmt.Sprintf("%.2f", bloom.ClassicBitsPerKey(p)))
+		ideal = append(ideal, fmt.Sprintf("%.2f", bloom.ClassicBitsPerKey(p)*ln2))
+		whole = append(whole, fmt.Sprintf("%.2f (k = %d)", c, k))
+	}
+	row(perKey...)
+	row(ideal...)
+	row(whole...)
+}
+
+func overfill() {
+	titles := []string{"planned p"}
+	loads := []float64{0.5, 1, 1.5, 2, 3, 5, 10}
+	for _, load := range loads {
+		titles = append(titles, fmt.Sprintf("%g n", load))
+	}
+	head(titles...)
+	for _, p := range rates {
+		plan := mustPlan(p)
+		cells := []string{name(p)}
+		for _, load := range loads {
+			cells = append(cells, fmt.Sprintf("%.2g", plan.RateAt(uint64(load*manyKeys))))
+		}
+		row(cells...)
+	}
+}
+
+// mustPlan plans our layout.
+func mustPlan(p float64) bloom.Plan {
+	plan, err := bloom.Config{Keys: manyKeys, Rate: p}.Plan()
+	if err != nil {
+		panic(err)
+	}
+	return plan
+}
