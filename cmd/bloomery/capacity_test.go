@@ -59,7 +59,7 @@ func TestSaturated(t *testing.T) {
 	for i := range 100_000 {
 		f.AddUint64(uint64(i))
 	}
-	if r := f.Report(); r.Fill != 1 || !isOverfull(r) {
-		t.Errorf("fill %g, over-full %v, want 1, true", r.Fill, isOverfull(r))
+	if r := f.Report(); r.Fill != 1 || !r.Overfull() || !passed(8, r) {
+		t.Errorf("fill %g, over-full %v, level 8 passed %v, want 1, true, true", r.Fill, r.Overfull(), passed(8, r))
 	}
 }

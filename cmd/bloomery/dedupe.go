@@ -184,7 +184,7 @@ func (r *dedupeRun) finish(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if d.strict && isOverfull(r.filter.Report()) {
+	if d.strict && r.filter.Report().Overfull() {
 		return exitStatus(exitOverfull)
 	}
 	return selected(r.selected())

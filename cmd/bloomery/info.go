@@ -153,7 +153,7 @@ func estimate(r bloom.Report) string {
 }
 
 func warning(r bloom.Report) string {
-	if isOverfull(r) {
+	if r.Overfull() {
 		return ": over-full, the rate is past what was planned"
 	}
 	return ""

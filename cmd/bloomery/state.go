@@ -58,14 +58,11 @@ func describeFilter(r bloom.Report) filterJSON {
 		EstimatedKeys: finite(r.Keys),
 		KeysError:     finite(r.KeysError),
 		Full:          finite(r.Full()),
-		Overfull:      isOverfull(r),
+		Overfull:      r.Overfull(),
 		Remaining:     r.Remaining,
 		Added:         r.Added,
 	}
 }
-
-// isOverfull is bloom's answer, and yes where every bit is set.
-func isOverfull(r bloom.Report) bool { return passed(1, r) }
 
 // finite is null in JSON, which has no infinity, for a number that is not.
 func finite(x float64) *float64 {
