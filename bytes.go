@@ -42,6 +42,9 @@ func blockOffset(words []uint64) int {
 	return int(uintptr(unsafe.Pointer(&words[0])) % kernel.BlockBytes / 8)
 }
 
+// address is where b begins.
+func address(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
+
 // littleEndian tells whether memory and file have the same byte order.
 var littleEndian = func() bool {
 	one := uint16(1)

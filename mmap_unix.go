@@ -20,8 +20,16 @@ func mapFile(file *os.File, size int64) ([]byte, error) {
 // keys touch every page of it, so one that does not fit into the machine's
 // memory would be made gladly and killed later. As it is, Linux refuses at once
 // what memory and swap could never hold (vm.overcommit_memory 0).
-func mapMemory(size int) ([]byte, error) {
-	return unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+//
+// The memory to use is the part of the mapping that begins on a huge page.
+func mapMemory(size int) (mapped, use []byte, err error) {
+	mapped, err = unix.Mmap(-1, 0, size+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+	if err != nil {
+		return nil, nil, err
+	}
+	use = mapped[-address(mapped)&(hugePage-1):][:size]
+	wantHugePages(use)
+	return mapped, use, nil
 }
 
 func unmapBytes(b []byte) error { return unix.Munmap(b) }

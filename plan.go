@@ -3,6 +3,7 @@ package bloom
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bloomery/bloom/internal/kernel"
 )
@@ -29,18 +30,84 @@ type Plan struct {
 	Rate   float64 // p expected with n keys, at most the rate asked for
 	Bits   uint64  // m
 	Probes int     // k
-	Blocks uint64  // of 4,096 bits
+	Blocks uint64  // of Layout's size
+	Layout Layout  // how a key's bits lie
+}
+
+// Layout is the way in which a key's bits lie in a filter.
+type Layout uint8
+
+const (
+	// PairedLines is [Filter]'s: half of the bits in each of two cache lines of
+	// a block of 4,096 bits.
+	PairedLines Layout = 1
+
+	// SplitBlocks is [SplitBlock]'s, from Apache Parquet: eight bits in a block
+	// of 256.
+	SplitBlocks Layout = 2
+)
+
+func (l Layout) String() string {
+	if g := l.geometry(); g != nil {
+		return g.name
+	}
+	return fmt.Sprintf("layout %d", uint8(l))
+}
+
+// geometry is what sizing needs to know of a layout.
+type geometry struct {
+	layout    Layout
+	name      string
+	blockBits uint64
+	maxBlocks uint64
+	probes    []int   // the k to choose from, fewest first
+	minRate   float64 // where the layout gives up
+	rate      func(n, blocks uint64, probes int) float64
+}
+
+var pairedLines = geometry{
+	layout:    PairedLines,
+	name:      "paired lines",
+	blockBits: kernel.BlockBits,
+	maxBlocks: kernel.MaxBlocks,
+	probes:    []int{2, 4, 6, 8, 10, 12, 14, 16},
+	// 16 bits per key need nearly twice the textbook's space here, and ever
+	// more below.
+	minRate: 1e-12,
+	rate:    func(n, blocks uint64, probes int) float64 { return pairedRate(n, blocks, probes/2) },
+}
+
+var splitBlocks = geometry{
+	layout:    SplitBlocks,
+	name:      "split blocks",
+	blockBits: kernel.SplitBlockBits,
+	maxBlocks: kernel.MaxSplitBlocks,
+	probes:    []int{8},
+	minRate:   1e-8, // four times the textbook's space
+	rate:      func(n, blocks uint64, _ int) float64 { return splitRate(n, blocks) },
+}
+
+func (l Layout) geometry() *geometry {
+	switch l {
+	case PairedLines:
+		return &pairedLines
+	case SplitBlocks:
+		return &splitBlocks
+	}
+	return nil
 }
 
 // Bytes is the memory that the bits take.
-func (p Plan) Bytes() uint64 { return p.Blocks * kernel.BlockBytes }
+func (p Plan) Bytes() uint64 { return p.Bits / 8 }
 
 // BitsPerKey is m/n.
 func (p Plan) BitsPerKey() float64 { return float64(p.Bits) / float64(p.Keys) }
 
 // RateAt is the expected false-positive rate with n different keys in the
 // filter, more or fewer than planned.
-func (p Plan) RateAt(n uint64) float64 { return pairedRate(n, p.Blocks, p.Probes/2) }
+func (p Plan) RateAt(n uint64) float64 {
+	return p.Layout.geometry().rate(n, p.Blocks, p.Probes)
+}
 
 func (p Plan) String() string {
 	return fmt.Sprintf("n %d, p %.4g, m %d, k %d", p.Keys, p.Rate, p.Bits, p.Probes)
@@ -54,10 +121,6 @@ func ClassicBitsPerKey(p float64) float64 { return -math.Log2(p) / math.Ln2 }
 const (
 	maxProbes = 16
 
-	// minRate is where the layout gives up: its 16 bits per key need nearly
-	// twice the textbook's space here, and ever more below.
-	minRate = 1e-12
-
 	// maxKeys keeps n/2^64, the chance to meet another key's hash, below one in
 	// a million, and n exact in a float64.
 	maxKeys = 1 << 44
@@ -67,23 +130,32 @@ const (
 // probes. It is deterministic: the same Config gives the same bits everywhere.
 //
 // The error wraps [ErrConfig], [ErrRate] or [ErrBudget] and says what to change.
-func (c Config) Plan() (Plan, error) {
-	if err := c.check(); err != nil {
+func (c Config) Plan() (Plan, error) { return c.plan(&pairedLines) }
+
+func (c Config) plan(g *geometry) (Plan, error) {
+	if err := c.check(g); err != nil {
 		return Plan{}, err
+	}
+	if c.Probes != 0 {
+		only := *g
+		only.probes = []int{c.Probes}
+		g = &only
 	}
 	var p Plan
 	var err error
 	switch {
 	case c.Keys != 0 && c.Bits != 0:
-		p, err = c.planRate()
+		p, err = c.planRate(g)
 	case c.Keys != 0:
-		p, err = c.planBits()
+		p, err = c.planBits(g)
 	default:
-		p, err = c.planKeys()
+		p, err = c.planKeys(g)
 	}
 	if err != nil {
 		return Plan{}, err
 	}
+	p.Layout = g.layout
+	p.Bits = p.Blocks * g.blockBits
 	if c.Budget != 0 && p.Bytes() > c.Budget {
 		rate := c.Rate
 		if rate == 0 {
@@ -92,11 +164,10 @@ func (c Config) Plan() (Plan, error) {
 		return Plan{}, fmt.Errorf("%w: %d keys at rate %.3g need %d bytes, the budget is %d: raise the budget or the rate, or plan for fewer keys",
 			ErrBudget, p.Keys, rate, p.Bytes(), c.Budget)
 	}
-	p.Bits = p.Blocks * kernel.BlockBits
 	return p, nil
 }
 
-func (c Config) check() error {
+func (c Config) check(g *geometry) error {
 	given := 0
 	for _, is := range []bool{c.Keys != 0, c.Rate != 0, c.Bits != 0} {
 		if is {
@@ -110,14 +181,16 @@ func (c Config) check() error {
 		return fmt.Errorf("%w: %d keys are more than a 64-bit hash tells apart well; the limit is %d", ErrConfig, c.Keys, uint64(maxKeys))
 	case c.Rate != 0 && !(c.Rate > 0 && c.Rate < 1):
 		return fmt.Errorf("%w: the rate must be above 0 and below 1, not %g", ErrConfig, c.Rate)
-	case c.Rate != 0 && c.Rate < minRate:
-		return fmt.Errorf("%w: %g is below %g, the least that the layout keeps; a list of known false positives may help instead", ErrRate, c.Rate, minRate)
-	case c.Probes != 0 && (c.Probes < 2 || c.Probes > maxProbes || c.Probes%2 != 0):
-		return fmt.Errorf("%w: k must be even, 2 to %d, not %d", ErrConfig, maxProbes, c.Probes)
-	case c.Bits/kernel.BlockBits > kernel.MaxBlocks:
-		return fmt.Errorf("%w: %d bits are more than the hash can address; the limit is %d", ErrConfig, c.Bits, uint64(kernel.MaxBlocks*kernel.BlockBits))
-	case c.folds() > kernel.MaxBlocks:
-		return fmt.Errorf("%w: Folds %d is above the limit of %d blocks", ErrConfig, c.Folds, uint64(kernel.MaxBlocks))
+	case c.Rate != 0 && c.Rate < g.minRate:
+		return fmt.Errorf("%w: %g is below %g, the least that the layout keeps; a list of known false positives may help instead", ErrRate, c.Rate, g.minRate)
+	case c.Probes != 0 && !slices.Contains(g.probes, c.Probes):
+		return fmt.Errorf("%w: k must be one of %v, not %d", ErrConfig, g.probes, c.Probes)
+	case c.Bits/g.blockBits > g.maxBlocks:
+		return fmt.Errorf("%w: %d bits are more than the hash can address; the limit is %d", ErrConfig, c.Bits, g.maxBlocks*g.blockBits)
+	case c.Bits != 0 && max(c.Bits/g.blockBits, 1) < c.folds():
+		return fmt.Errorf("%w: %d bits are less than the %d blocks of %d bits that Folds asks for", ErrConfig, c.Bits, c.Folds, g.blockBits)
+	case c.folds() > g.maxBlocks:
+		return fmt.Errorf("%w: Folds %d is above the limit of %d blocks", ErrConfig, c.Folds, g.maxBlocks)
 	}
 	return nil
 }
@@ -125,27 +198,18 @@ func (c Config) check() error {
 // folds is what Blocks must be a multiple of.
 func (c Config) folds() uint64 { return max(c.Folds, 1) }
 
-// perLine yields the bits per line to try, fewest first.
-func (c Config) perLine() (first, last int) {
-	if c.Probes != 0 {
-		return c.Probes / 2, c.Probes / 2
-	}
-	return 1, maxProbes / 2
-}
-
 // blocksWithin is the largest allowed number of blocks that c.Bits hold.
-func (c Config) blocksWithin() uint64 {
-	blocks := max(c.Bits/kernel.BlockBits, 1)
+func (c Config) blocksWithin(g *geometry) uint64 {
+	blocks := max(c.Bits/g.blockBits, 1)
 	return max(blocks/c.folds(), 1) * c.folds()
 }
 
 // planRate knows n and m.
-func (c Config) planRate() (Plan, error) {
-	p := Plan{Keys: c.Keys, Blocks: c.blocksWithin(), Rate: 2}
-	first, last := c.perLine()
-	for perLine := first; perLine <= last; perLine++ {
-		if rate := pairedRate(c.Keys, p.Blocks, perLine); rate < p.Rate {
-			p.Rate, p.Probes = rate, 2*perLine
+func (c Config) planRate(g *geometry) (Plan, error) {
+	p := Plan{Keys: c.Keys, Blocks: c.blocksWithin(g), Rate: 2}
+	for _, probes := range g.probes {
+		if rate := g.rate(c.Keys, p.Blocks, probes); rate < p.Rate*(1-1e-6) { // not by a last digit, which may differ between machines
+			p.Rate, p.Probes = rate, probes
 		}
 	}
 	if c.Rate != 0 && p.Rate > c.Rate {
@@ -156,50 +220,48 @@ func (c Config) planRate() (Plan, error) {
 
 // planBits knows n and p. Of two k with the same number of blocks the smaller
 // wins, so each later k is only tried for fewer blocks than the best so far.
-func (c Config) planBits() (Plan, error) {
+func (c Config) planBits(g *geometry) (Plan, error) {
 	if floor := hashFloor(c.Keys); floor > c.Rate/2 {
 		return Plan{}, fmt.Errorf("%w: %d keys meet another key's 64-bit hash with probability %.2g, too near to the rate %g: raise the rate", ErrRate, c.Keys, floor, c.Rate)
 	}
 	unit := c.folds()
-	best := Plan{Keys: c.Keys, Blocks: (kernel.MaxBlocks/unit + 1) * unit}
+	best := Plan{Keys: c.Keys, Blocks: (g.maxBlocks/unit + 1) * unit}
 	// No layout beats the textbook by half: start looking there.
-	atLeast := uint64(float64(c.Keys)*ClassicBitsPerKey(c.Rate)/2/kernel.BlockBits) / unit
-	first, last := c.perLine()
-	for perLine := first; perLine <= last; perLine++ {
+	atLeast := uint64(float64(c.Keys)*ClassicBitsPerKey(c.Rate)/2) / g.blockBits / unit
+	for _, probes := range g.probes {
 		if best.Blocks == unit {
 			break
 		}
-		fits := func(units uint64) bool { return pairedRate(c.Keys, units*unit, perLine) <= c.Rate }
+		fits := func(units uint64) bool { return g.rate(c.Keys, units*unit, probes) <= c.Rate }
 		if units := leastTrue(atLeast+1, best.Blocks/unit-1, fits); units != 0 {
-			best.Blocks, best.Probes = units*unit, 2*perLine
+			best.Blocks, best.Probes = units*unit, probes
 		}
 	}
 	if best.Probes == 0 {
 		return Plan{}, fmt.Errorf("%w: %d keys at rate %g need more than %d bytes, where the 64-bit hash runs out: split the set or raise the rate",
-			ErrRate, c.Keys, c.Rate, uint64(kernel.MaxBlocks*kernel.BlockBytes))
+			ErrRate, c.Keys, c.Rate, g.maxBlocks*g.blockBits/8)
 	}
-	best.Rate = pairedRate(c.Keys, best.Blocks, best.Probes/2)
+	best.Rate = g.rate(c.Keys, best.Blocks, best.Probes)
 	return best, nil
 }
 
 // planKeys knows p and m.
-func (c Config) planKeys() (Plan, error) {
-	p := Plan{Blocks: c.blocksWithin()}
-	first, last := c.perLine()
-	for perLine := first; perLine <= last; perLine++ {
-		over := func(n uint64) bool { return pairedRate(n, p.Blocks, perLine) > c.Rate }
+func (c Config) planKeys(g *geometry) (Plan, error) {
+	p := Plan{Blocks: c.blocksWithin(g)}
+	for _, probes := range g.probes {
+		over := func(n uint64) bool { return g.rate(n, p.Blocks, probes) > c.Rate }
 		n := uint64(maxKeys) // unless an earlier one is over: at 2^33 blocks none may be
 		if first := leastTrue(1, maxKeys, over); first != 0 {
 			n = first - 1
 		}
 		if n > p.Keys {
-			p.Keys, p.Probes = n, 2*perLine
+			p.Keys, p.Probes = n, probes
 		}
 	}
 	if p.Keys == 0 {
 		return p, fmt.Errorf("%w: %d bits cannot hold a single key at rate %g: give more bits", ErrRate, c.Bits, c.Rate)
 	}
-	p.Rate = pairedRate(p.Keys, p.Blocks, p.Probes/2)
+	p.Rate = g.rate(p.Keys, p.Blocks, p.Probes)
 	return p, nil
 }
 

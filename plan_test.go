@@ -198,11 +198,11 @@ func TestPlanWaysAgree(t *testing.T) {
 				t.Errorf("n %d, p %g: from n, m and k: %v, want %v", n, rate, again, plan)
 			}
 			best := mustPlan(t, Config{Keys: n, Bits: plan.Bits})
-			if best.Blocks != plan.Blocks || best.Rate > plan.Rate {
+			if best.Blocks != plan.Blocks || best.Rate > plan.Rate*(1+1e-5) {
 				t.Errorf("n %d, p %g: from n and m: %v, want no worse than %v", n, rate, best, plan)
 			}
 			for perLine := 1; perLine <= 8; perLine++ {
-				if r := pairedRate(n, plan.Blocks, perLine); r < best.Rate || r == best.Rate && 2*perLine < best.Probes {
+				if r := pairedRate(n, plan.Blocks, perLine); r < best.Rate*(1-1e-5) || r == best.Rate && 2*perLine < best.Probes {
 					t.Errorf("n %d, m %d: k %d has rate %g, no more than k %d's %g", n, plan.Bits, 2*perLine, r, best.Probes, best.Rate)
 				}
 			}
@@ -280,7 +280,7 @@ func TestPlanFolds(t *testing.T) {
 func TestRateAtRises(t *testing.T) {
 	for _, blocks := range []uint64{1, 2, 10, fewBlocks - 1, fewBlocks, 10_000} {
 		for probes := 2; probes <= maxProbes; probes += 2 {
-			plan := Plan{Blocks: blocks, Probes: probes}
+			plan := Plan{Blocks: blocks, Probes: probes, Layout: PairedLines}
 			if r := plan.RateAt(0); r != 0 {
 				t.Errorf("B %d, k %d: rate %g without a key", blocks, probes, r)
 			}
@@ -366,7 +366,7 @@ func TestBinomialIsExact(t *testing.T) {
 		for perLine := 1; perLine <= 8; perLine++ {
 			for _, n := range []uint64{1, 2, 3, 10, 30, 100, 300, 1000, 2000} {
 				want := rateByKeys(n, blocks, perLine)
-				if want < minRate {
+				if want < pairedLines.minRate {
 					continue
 				}
 				off := pairedBinomial(float64(n), float64(blocks), perLine)/want - 1
@@ -384,7 +384,7 @@ func TestBinomialIsExact(t *testing.T) {
 func TestPoissonMeetsBinomial(t *testing.T) {
 	worst := 0.
 	for _, blocks := range []uint64{fewBlocks - 1, fewBlocks, 16 * fewBlocks} {
-		for _, rate := range append(planRatesGrid, 1e-10, 1e-11, minRate) {
+		for _, rate := range append(planRatesGrid, 1e-10, 1e-11, pairedLines.minRate) {
 			plan := mustPlan(t, Config{Rate: rate, Bits: blocks * 4096})
 			n := float64(plan.Keys)
 			poisson := pairedPoisson(n/float64(blocks), plan.Probes/2)
@@ -416,9 +416,9 @@ func TestRowsAreFairEnough(t *testing.T) {
 			if want := pairedPoisson(load, perLine); !near(alike, want, 1e-6) {
 				t.Fatalf("p %g, k %d: rate %g by sets of lanes, %g by their number", rate, 2*perLine, alike, want)
 			}
-			most := 0.002
+			most := 0.0015
 			if best == 2*perLine {
-				most = 0.0003
+				most = 0.00005
 			}
 			if shift := rateOfShares(load, rows, rows)/alike - 1; math.Abs(shift) > most {
 				t.Errorf("p %g, k %d: uneven rows shift the rate by %.4f%%", rate, 2*perLine, 100*shift)
@@ -504,7 +504,7 @@ func TestPlanRefuses(t *testing.T) {
 		{"p NaN beside n and m", Config{Keys: 10, Bits: 4096, Rate: math.NaN()}, ErrConfig, []string{"not NaN"}},
 		{"p too low", Config{Keys: 10, Rate: 1e-13}, ErrRate, []string{"1e-13", "1e-12"}},
 		{"p too low for the hash", Config{Keys: 1 << 40, Rate: 1e-8}, ErrRate, []string{"1099511627776 keys", "6e-08", "1e-08", "raise the rate"}},
-		{"k odd", Config{Keys: 10, Rate: 0.01, Probes: 7}, ErrConfig, []string{"even, 2 to 16, not 7"}},
+		{"k odd", Config{Keys: 10, Rate: 0.01, Probes: 7}, ErrConfig, []string{"one of [2 4 6 8 10 12 14 16], not 7"}},
 		{"k 18", Config{Keys: 10, Rate: 0.01, Probes: 18}, ErrConfig, []string{"not 18"}},
 		{"k negative", Config{Keys: 10, Rate: 0.01, Probes: -2}, ErrConfig, []string{"not -2"}},
 		{"n above 2^44", Config{Keys: 1<<44 + 1, Rate: 0.01}, ErrConfig, []string{"17592186044417 keys", "17592186044416"}},
@@ -626,7 +626,11 @@ func TestBlockArithmetic(t *testing.T) {
 	// The kernel does as much: a key's bits are all in its block.
 	for range 2000 {
 		blocks := random.Uint64N(20) + 1
-		f := kernel.Paired{Words: make([]uint64, blocks*kernel.WordsPerBlock), Blocks: blocks, Rows: kernel.RowsFor(8)}
+		words, _, err := newWords(blocks * kernel.WordsPerBlock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f := kernel.Paired{Words: words, Blocks: blocks, Rows: kernel.RowsFor(8)}
 		h := random.Uint64()
 		f.Add(h)
 		for i, word := range f.Words {

@@ -219,3 +219,19 @@ func blockRate(lines *[kernel.LinesPerBlock]float64) float64 {
 	}
 	return max(sum*sum-squares, 0) / 56
 }
+
+// splitRate is the expected rate of a split-block filter: with J keys in a
+// block, binomial, each of a query's eight bits is set with probability
+// 1-(31/32)^J, independently (Putze, Sanders and Singler 2009, equation 3, for
+// one bit in each of eight lanes). Multiplied out, the mean of each term is the
+// n-th power of one key's, so this is exact for any number of blocks:
+//
+//	p = sum_s (-1)^s C(8,s) (1 - (1-(31/32)^s)/B)^n
+func splitRate(n, blocks uint64) float64 {
+	rate := 0.
+	for s := 0; s <= 8; s++ {
+		miss := math.Pow(31./32, float64(s)) // one key of the block leaves s bits clear
+		rate += signedChoose[8][s] * math.Exp(float64(n)*math.Log1p(-(1-miss)/float64(blocks)))
+	}
+	return min(max(rate, 0)+hashFloor(n), 1)
+}

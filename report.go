@@ -48,35 +48,45 @@ func (r Report) Overfull() bool {
 	return r.Fill >= 1 || r.Keys-3*r.KeysError > float64(r.Plan.Keys) // Inf-Inf is no number
 }
 
-// sampleBlocks is how many blocks a report reads: 64 MiB of them.
-const sampleBlocks = 64 << 20 / kernel.BlockBytes
+// sampleBytes is how much of a filter a report reads.
+const sampleBytes = 64 << 20
 
 // Report reads the filter's bits, or a sample of its blocks above 64 MiB, and
 // says how full it is and what its rate is now.
 func (f *Filter) Report() Report {
 	f.mustBeOpen()
+	r := sampled(f.plan, func(block uint64) (float64, int) {
+		return measureBlock(f.bits.Words[block*kernel.WordsPerBlock:][:kernel.WordsPerBlock], f.plan.Probes/2)
+	})
+	r.Added = f.added
+	f.keepAlive()
+	return r
+}
+
+// sampled makes a report from what measure finds in the blocks: the rate of a
+// query that falls there, and how many bits are set.
+func sampled(plan Plan, measure func(block uint64) (rate float64, set int)) Report {
 	var rates, sets moments
-	perLine := f.plan.Probes / 2
+	blockBits := plan.Layout.geometry().blockBits
 	// A stride through all blocks: they are alike but for chance, as the hash
 	// spreads the keys evenly.
-	stride := max((f.bits.Blocks+sampleBlocks-1)/sampleBlocks, 1)
-	for block := uint64(0); block < f.bits.Blocks; block += stride {
-		rate, set := measureBlock(f.bits.Words[block*kernel.WordsPerBlock:][:kernel.WordsPerBlock], perLine)
+	sample := sampleBytes * 8 / blockBits
+	stride := max((plan.Blocks+sample-1)/sample, 1)
+	for block := uint64(0); block < plan.Blocks; block += stride {
+		rate, set := measure(block)
 		rates.add(rate)
 		sets.add(float64(set))
 	}
-	f.keepAlive()
-
-	r := Report{Plan: f.plan, Added: f.added}
-	r.Fill = sets.mean() / kernel.BlockBits
-	r.Rate = min(rates.mean(), 1)
+	r := Report{Plan: plan}
+	r.Fill = sets.mean() / float64(blockBits)
 	fillError := 0.
 	if stride > 1 {
 		r.RateError = rates.standardError()
-		fillError = sets.standardError() / kernel.BlockBits
+		fillError = sets.standardError() / float64(blockBits)
 	}
-	r.Keys, r.KeysError = estimateKeys(r.Fill, fillError, float64(f.plan.Bits), float64(f.plan.Probes))
-	if left := float64(f.plan.Keys) - r.Keys; left > 0 {
+	r.Keys, r.KeysError = estimateKeys(r.Fill, fillError, float64(plan.Bits), float64(plan.Probes))
+	r.Rate = min(rates.mean()+r.Keys/(1<<64), 1) // as for a plan, a key may meet another's hash
+	if left := float64(plan.Keys) - r.Keys; left > 0 {
 		r.Remaining = uint64(left)
 	}
 	return r

@@ -122,7 +122,7 @@ func (w *words) AddHashes(hashes []uint64, _ []bool) int {
 	return w.AddBatch(hashes, make([]bool, len(hashes)))
 }
 func (w *words) ContainsHashes(hashes []uint64, _ []bool) int {
-	return w.ContainsBatch(hashes, make([]bool, len(hashes)))
+	return w.ContainsBatch(hashes, make([]bool, len(hashes)), new(kernel.Recent))
 }
 
 // TestSparseWords goes to the largest filter there is, 4 TiB, and looks at the

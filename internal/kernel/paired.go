@@ -33,6 +33,8 @@
 // of h are all the same and those of p nearly so.
 package kernel
 
+import "math/bits"
+
 const (
 	LanesPerLine  = 8
 	LinesPerBlock = 8
@@ -61,63 +63,114 @@ type Paired struct {
 }
 
 // RowsFor returns the lane table for K bits per line, 1 to 8: row r marks with
-// 0x40 the lanes that take no part. The C(8,K) sets of lanes stand in ascending
-// order, a set being the number that has bit i for lane i, spread over 256 rows
-// by r*C(8,K)>>8; no set's share of the rows differs from another's by more than
-// one row.
+// 0x40 the lanes that take no part. The C(8,K) sets of lanes share the 256 rows
+// as evenly as they can, and the lanes exactly evenly: a set stands beside its
+// rotations, and those with the fewest rotations come first, so that the sets
+// that get a row more than others are whole families of rotations. With the
+// sets in plain ascending order some lanes took part up to 3% more often than
+// others, and the rate was off by 3 parts in 10,000.
 func RowsFor(bitsPerLine int) *[256]uint64 { return &rows[bitsPerLine] }
 
 var rows = func() (table [9][256]uint64) {
 	for k := 1; k <= 8; k++ {
-		var patterns []uint64
-		for lanes := range 256 {
-			row, chosen := uint64(0), 0
-			for lane := range 8 {
-				if lanes>>lane&1 == 1 {
-					chosen++
-				} else {
-					row |= laneOff << (8 * lane)
+		var sets []uint8 // bit i is lane i
+		for _, rotations := range []int{1, 2, 4, 8} {
+			for lanes := range 256 {
+				if bits.OnesCount8(uint8(lanes)) == k && isFirst(uint8(lanes), rotations) {
+					for i := range rotations {
+						sets = append(sets, bits.RotateLeft8(uint8(lanes), i))
+					}
 				}
-			}
-			if chosen == k {
-				patterns = append(patterns, row)
 			}
 		}
 		for r := range 256 {
-			table[k][r] = patterns[r*len(patterns)>>8]
+			table[k][r] = rowOf(sets[r%len(sets)])
 		}
 	}
 	return table
 }()
 
-// Contains reports whether all bits of h are set.
-func (f *Paired) Contains(h uint64) bool { return f.containsGeneric(h) }
-
-// Add sets the bits of h and reports whether any of them was clear.
-func (f *Paired) Add(h uint64) bool { return f.addGeneric(h) }
-
-// ContainsBatch sets found[i] to Contains(hashes[i]) and returns how many are
-// true. found is at least as long as hashes.
-func (f *Paired) ContainsBatch(hashes []uint64, found []bool) int {
-	n := 0
-	for i, h := range hashes {
-		found[i] = f.containsGeneric(h)
-		if found[i] {
-			n++
+// isFirst reports whether lanes has so many different rotations and is the
+// smallest of them.
+func isFirst(lanes uint8, rotations int) bool {
+	for i := 1; i < rotations; i++ {
+		if bits.RotateLeft8(lanes, i) <= lanes {
+			return false
 		}
 	}
-	return n
+	return bits.RotateLeft8(lanes, rotations) == lanes
+}
+
+func rowOf(lanes uint8) (row uint64) {
+	for lane := range LanesPerLine {
+		if lanes>>lane&1 == 0 {
+			row |= laneOff << (8 * lane)
+		}
+	}
+	return row
+}
+
+// Contains reports whether all bits of h are set.
+func (f *Paired) Contains(h uint64) bool {
+	if useAVX2 {
+		return containsAVX2(f, h)
+	}
+	return f.containsGeneric(h)
+}
+
+// Add sets the bits of h and reports whether any of them was clear.
+func (f *Paired) Add(h uint64) bool {
+	if useAVX2 {
+		return addAVX2(f, h)
+	}
+	return f.addGeneric(h)
 }
 
 // AddBatch sets isNew[i] to Add(hashes[i]), as if one after the other, and
-// returns how many are true. isNew is at least as long as hashes.
+// returns how many are true. isNew is as long as hashes. Assembly cannot be
+// preempted, so the caller hands over a thousand or so at a time.
 func (f *Paired) AddBatch(hashes []uint64, isNew []bool) int {
-	n := 0
-	for i, h := range hashes {
-		isNew[i] = f.addGeneric(h)
-		if isNew[i] {
-			n++
-		}
+	if len(hashes) == 0 {
+		return 0
 	}
+	if useAVX2 {
+		addBatchAVX2(f, hashes, &isNew[:len(hashes)][0])
+		return countTrue(isNew)
+	}
+	return f.addBatchGeneric(hashes, isNew)
+}
+
+// Recent is what a run of ContainsBatch calls knows of the answers so far. The
+// zero value is ready; it belongs to one goroutine.
+type Recent struct{ hits bool }
+
+// inCache is the size up to which reading both lines of every key is never
+// slower, whatever the answers: no branch is mispredicted, no line is far.
+const inCache = 2 << 20 / 8
+
+// ContainsBatch sets found[i] to Contains(hashes[i]) and returns how many are
+// true. found is as long as hashes.
+//
+// There are two ways. Reading both lines of each key at once suits hits. Reading
+// the second line only of keys that pass the first saves misses most of their
+// second cache miss, and costs mispredicted branches. Beyond the cache the
+// answers of the calls before decide: with more than a third of hits both lines
+// are read.
+func (f *Paired) ContainsBatch(hashes []uint64, found []bool, recent *Recent) int {
+	if len(hashes) == 0 {
+		return 0
+	}
+	n := 0
+	if useAVX2 {
+		if first := &found[:len(hashes)][0]; recent.hits || len(f.Words) <= inCache {
+			containsBothAVX2(f, hashes, first)
+		} else {
+			containsFirstAVX2(f, hashes, first)
+		}
+		n = countTrue(found)
+	} else {
+		n = f.containsBatchGeneric(hashes, found)
+	}
+	recent.hits = 3*n > len(hashes)
 	return n
 }

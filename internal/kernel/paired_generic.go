@@ -54,3 +54,23 @@ func (f *Paired) addGeneric(h uint64) bool {
 	at := f.place(h)
 	return set(at.lineA, at.countsA)|set(at.lineB, at.countsB) != 0
 }
+
+func (f *Paired) containsBatchGeneric(hashes []uint64, found []bool) (n int) {
+	for i, h := range hashes {
+		found[i] = f.containsGeneric(h)
+		if found[i] {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *Paired) addBatchGeneric(hashes []uint64, isNew []bool) (n int) {
+	for i, h := range hashes {
+		isNew[i] = f.addGeneric(h)
+		if isNew[i] {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,86 @@
+package kernel
+
+// Split is an array of 256-bit blocks as Apache Parquet defines them (the split
+// block Bloom filter, SBBF). A key sets one bit in each of the eight 32-bit
+// lanes of one block:
+//
+//	block  = hi32(h) * Blocks >> 32
+//	bit i  = lo32(h) * salt[i] >> 27        of lane i
+//
+// Words has Blocks*4 elements; lane 2i is the low half of word i.
+type Split struct {
+	Words  []uint64
+	Blocks uint64
+}
+
+const (
+	SplitBlockBytes = 32
+	SplitBlockBits  = 256
+	SplitBlockWords = 4
+
+	// MaxSplitBlocks is what a 32-bit block number tells apart: 64 GiB, half of
+	// what fits, since other readers take the number for signed.
+	MaxSplitBlocks = 1<<31 - 1
+)
+
+// splitSalts are Parquet's: eight odd constants.
+var splitSalts = [8]uint32{
+	0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d,
+	0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
+}
+
+// Contains reports whether all bits of h are set.
+func (f *Split) Contains(h uint64) bool {
+	if useAVX2 {
+		return splitContainsAVX2(f, h)
+	}
+	return f.containsGeneric(h)
+}
+
+// Add sets the bits of h and reports whether any of them was clear.
+func (f *Split) Add(h uint64) bool {
+	if useAVX2 {
+		return splitAddAVX2(f, h)
+	}
+	return f.addGeneric(h)
+}
+
+// ContainsBatch sets found[i] to Contains(hashes[i]) and returns how many are
+// true. found is as long as hashes.
+func (f *Split) ContainsBatch(hashes []uint64, found []bool) int {
+	if len(hashes) == 0 {
+		return 0
+	}
+	if useAVX2 {
+		splitContainsBatchAVX2(f, hashes, &found[:len(hashes)][0])
+		return countTrue(found)
+	}
+	n := 0
+	for i, h := range hashes {
+		found[i] = f.containsGeneric(h)
+		if found[i] {
+			n++
+		}
+	}
+	return n
+}
+
+// AddBatch sets isNew[i] to Add(hashes[i]), as if one after the other, and
+// returns how many are true. isNew is as long as hashes.
+func (f *Split) AddBatch(hashes []uint64, isNew []bool) int {
+	if len(hashes) == 0 {
+		return 0
+	}
+	if useAVX2 {
+		splitAddBatchAVX2(f, hashes, &isNew[:len(hashes)][0])
+		return countTrue(isNew)
+	}
+	n := 0
+	for i, h := range hashes {
+		isNew[i] = f.addGeneric(h)
+		if isNew[i] {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,141 @@
+// The split-block kernels in AVX2. split_generic.go is the same in plain Go.
+
+//go:build !purego && !race
+
+#include "textflag.h"
+#include "go_asm.h"
+
+DATA salts<>+0(SB)/4, $0x47b6137b
+DATA salts<>+4(SB)/4, $0x44974d91
+DATA salts<>+8(SB)/4, $0x8824ad5b
+DATA salts<>+12(SB)/4, $0xa2b7289d
+DATA salts<>+16(SB)/4, $0x705495c7
+DATA salts<>+20(SB)/4, $0x2df1424b
+DATA salts<>+24(SB)/4, $0x9efc4947
+DATA salts<>+28(SB)/4, $0x5c6bfb31
+GLOBL salts<>(SB), RODATA|NOPTR, $32
+
+// Registers, the same in every function.
+#define block  BX  // address of the key's block
+#define base   DI
+#define blocks R8
+#define left   R11 // keys still to be probed
+#define hashes R12
+#define out    R14
+#define ones   Y0  // 1 in each 32-bit lane
+#define salt   Y1
+#define mask   Y2
+#define bits   Y3  // of the block
+
+#define FILTER \
+	MOVQ f+0(FP), AX             \
+	MOVQ Split_Words(AX), base   \
+	MOVQ Split_Blocks(AX), blocks \
+	VPCMPEQD ones, ones, ones    \
+	VPSRLD   $31, ones, ones     \
+	VMOVDQU  salts<>(SB), salt
+
+// BLOCK: the address of the block of the hash in r -> r.
+#define BLOCK(r) \
+	SHRQ  $32, r     \
+	IMULQ blocks, r  \
+	SHRQ  $32, r     \
+	SHLQ  $5, r      \
+	ADDQ  base, r
+
+// MASK: the low half of X2's first lane -> the key's eight bits.
+#define MASK \
+	VPBROADCASTD X2, mask  \
+	VPMULLD salt, mask, mask \
+	VPSRLD  $27, mask, mask  \
+	VPSLLVD mask, ones, mask
+
+// After PROBE the carry flag says that the block has all bits of the mask.
+#define PROBE \
+	VMOVDQU (block), bits \
+	VPTEST  mask, bits
+
+#define SET \
+	PROBE                    \
+	VPOR    mask, bits, bits \
+	VMOVDQU bits, (block)
+
+#define BATCH(answers) \
+	FILTER                          \
+	MOVQ hashes_base+8(FP), hashes  \
+	MOVQ hashes_len+16(FP), left    \
+	MOVQ answers+32(FP), out
+
+// How many keys ahead their blocks are asked for.
+#define AHEAD 24
+
+// NEXT: the next hash -> block and mask, having asked for the block of the one
+// AHEAD of it, or of the same where no more are left.
+#define NEXT(prefetch) \
+	XORL AX, AX             \
+	CMPQ left, $AHEAD       \
+	MOVL $(AHEAD*8), CX     \
+	CMOVQGT CX, AX          \
+	MOVQ (hashes)(AX*1), AX \
+	BLOCK(AX)               \
+	prefetch                \
+	VMOVD (hashes), X2      \
+	MOVQ (hashes), block    \
+	ADDQ $8, hashes         \
+	BLOCK(block)            \
+	MASK
+
+#define TO_READ PREFETCHT0 (AX)
+#define TO_WRITE BYTE $0x0F; BYTE $0x0D; BYTE $0x08 // PREFETCHW (AX)
+
+// func splitContainsAVX2(f *Split, h uint64) bool
+TEXT ·splitContainsAVX2(SB), NOSPLIT, $0-17
+	FILTER
+	VMOVD h+8(FP), X2
+	MOVQ  h+8(FP), block
+	BLOCK(block)
+	MASK
+	PROBE
+	SETCS ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func splitAddAVX2(f *Split, h uint64) bool
+TEXT ·splitAddAVX2(SB), NOSPLIT, $0-17
+	FILTER
+	VMOVD h+8(FP), X2
+	MOVQ  h+8(FP), block
+	BLOCK(block)
+	MASK
+	SET
+	SETCC ret+16(FP)
+	VZEROUPPER
+	RET
+
+// func splitContainsBatchAVX2(f *Split, hashes []uint64, found *bool)
+// hashes is not empty.
+TEXT ·splitContainsBatchAVX2(SB), NOSPLIT, $0-40
+	BATCH(found)
+probe:
+	NEXT(TO_READ)
+	PROBE
+	SETCS (out)
+	INCQ  out
+	DECQ  left
+	JNE   probe
+	VZEROUPPER
+	RET
+
+// func splitAddBatchAVX2(f *Split, hashes []uint64, isNew *bool)
+// hashes is not empty.
+TEXT ·splitAddBatchAVX2(SB), NOSPLIT, $0-40
+	BATCH(isNew)
+probe:
+	NEXT(TO_WRITE)
+	SET
+	SETCC (out)
+	INCQ  out
+	DECQ  left
+	JNE   probe
+	VZEROUPPER
+	RET

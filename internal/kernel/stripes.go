@@ -1,0 +1,180 @@
+package kernel
+
+import (
+	"math/bits"
+	"runtime"
+	"sync/atomic"
+)
+
+// Adding from many goroutines, with one winner per new key.
+//
+// A writer first looks without a lock: if all bits of the key are there, it was
+// added before, and nothing is written. Otherwise it takes the lock of the
+// key's block, looks again, sets the bits and lets go. Blocks share a fixed
+// number of locks, their stripes. Since every write to a block happens under
+// its lock, the second look and the setting are one step, and of several
+// goroutines that add one key only the first finds a bit missing.
+//
+// Readers take no lock. A word is read and written whole (on amd64 an aligned
+// 64-bit lane of a vector load or store is; the Go twin uses atomic loads and
+// stores), and bits are only ever set, so a reader sees each word as some writer
+// left it: it may miss bits of an add that has not returned, nothing else. An
+// add that has returned released its lock, or saw its bits set by one that did
+// or is about to, and whoever learns of it through any Go synchronisation sees
+// the bits.
+
+// MaxStripes bounds the locks: with so many, two of a hundred goroutines seldom
+// meet in one.
+const MaxStripes = 4096
+
+// Stripe is a lock on a cache line of its own, and the number of adds under it
+// that were new: counted here, goroutines do not pull at one shared counter.
+type Stripe struct {
+	lock  uint32
+	_     uint32
+	added uint64
+	_     [48]byte
+}
+
+// NewStripes returns the locks for so many blocks: a power of two.
+func NewStripes(blocks uint64) []Stripe {
+	n := uint64(1) << bits.Len64(blocks-1)
+	return make([]Stripe, min(n, MaxStripes))
+}
+
+// Added sums up the adds that were new.
+func Added(stripes []Stripe) (n uint64) {
+	for i := range stripes {
+		n += atomic.LoadUint64(&stripes[i].added)
+	}
+	return n
+}
+
+// Lock waits for the stripe. It yields to other goroutines rather than spin.
+func (s *Stripe) Lock() {
+	for !atomic.CompareAndSwapUint32(&s.lock, 0, 1) {
+		runtime.Gosched()
+	}
+}
+
+// Unlock lets go of the stripe.
+func (s *Stripe) Unlock() { atomic.StoreUint32(&s.lock, 0) }
+
+// Count adds n to what the stripe has counted, and Reset forgets it; under the
+// lock, or before the stripe is shared.
+func (s *Stripe) Count(n uint64) { atomic.StoreUint64(&s.added, s.added+n) }
+func (s *Stripe) Reset()         { atomic.StoreUint64(&s.added, 0) }
+
+// busy is what addSyncAVX2 answers when it did not get the lock.
+const busy = 2
+
+// AddSync is Add for many goroutines at once.
+func (f *Paired) AddSync(stripes []Stripe, h uint64) bool {
+	if !useAVX2 {
+		return f.addSyncGeneric(stripes, h)
+	}
+	for {
+		answer := addSyncAVX2(f, stripes, h)
+		if answer != busy {
+			return answer == 1
+		}
+		runtime.Gosched()
+	}
+}
+
+// AddBatchSync is AddBatch for many goroutines at once. Keys of other goroutines
+// may come between.
+func (f *Paired) AddBatchSync(stripes []Stripe, hashes []uint64, isNew []bool) int {
+	if !useAVX2 {
+		n := 0
+		for i, h := range hashes {
+			isNew[i] = f.addSyncGeneric(stripes, h)
+			if isNew[i] {
+				n++
+			}
+		}
+		return n
+	}
+	for done := 0; done < len(hashes); {
+		done += addBatchSyncAVX2(f, stripes, hashes[done:], &isNew[done])
+		if done < len(hashes) {
+			runtime.Gosched() // somebody holds the next key's lock
+		}
+	}
+	return countTrue(isNew[:len(hashes)])
+}
+
+// ContainsSync is Contains while others add.
+func (f *Paired) ContainsSync(h uint64) bool {
+	if useAVX2 {
+		return containsAVX2(f, h)
+	}
+	at := f.place(h)
+	return missingAtomic(at.lineA, at.countsA) == 0 && missingAtomic(at.lineB, at.countsB) == 0
+}
+
+// ContainsBatchSync is ContainsBatch while others add.
+func (f *Paired) ContainsBatchSync(hashes []uint64, found []bool, recent *Recent) int {
+	if useAVX2 {
+		return f.ContainsBatch(hashes, found, recent)
+	}
+	n := 0
+	for i, h := range hashes {
+		found[i] = f.ContainsSync(h)
+		if found[i] {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *Paired) addSyncGeneric(stripes []Stripe, h uint64) bool {
+	if f.ContainsSync(h) {
+		return false
+	}
+	block, _ := bits.Mul64(h, f.Blocks)
+	stripe := &stripes[block&uint64(len(stripes)-1)]
+	stripe.Lock()
+	at := f.place(h)
+	isNew := setAtomic(at.lineA, at.countsA)|setAtomic(at.lineB, at.countsB) != 0
+	if isNew {
+		stripe.Count(1)
+	}
+	stripe.Unlock()
+	return isNew
+}
+
+// missingAtomic is missing, for words that others may be setting.
+func missingAtomic(line []uint64, counts uint64) (miss uint64) {
+	for lane := range LanesPerLine {
+		miss |= uint64(1) << (counts >> (8 * lane) & 255) &^ atomic.LoadUint64(&line[lane])
+	}
+	return miss
+}
+
+// setAtomic is set, under the block's lock, for words that others may be
+// reading.
+func setAtomic(line []uint64, counts uint64) (miss uint64) {
+	for lane := range LanesPerLine {
+		bit := uint64(1) << (counts >> (8 * lane) & 255)
+		if bit&^line[lane] != 0 {
+			miss |= bit
+			atomic.StoreUint64(&line[lane], line[lane]|bit)
+		}
+	}
+	return miss
+}
+
+// CopyShared copies words that others may be setting: each word whole.
+func CopyShared(dst, src []uint64) {
+	for i := range src {
+		dst[i] = atomic.LoadUint64(&src[i])
+	}
+}
+
+// ClearShared clears words that others may be reading: each word whole.
+func ClearShared(words []uint64) {
+	for i := range words {
+		atomic.StoreUint64(&words[i], 0)
+	}
+}

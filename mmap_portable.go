@@ -1,0 +1,9 @@
+//go:build !linux
+
+package bloom
+
+const hugePage = 4096 // no more than the alignment that mappings have anyway
+
+func wantHugePages([]byte) {}
+
+func populate([]byte) bool { return false }
