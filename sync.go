@@ -1,0 +1,268 @@
+package bloom
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"sync"
+
+	"github.com/bloomery/bloom/internal/kernel"
+)
+
+// SyncFilter is a [Filter] that any number of goroutines may add to and read at
+// once: the same bits, the same rate, the same file.
+//
+// Adding has one winner. When goroutines race to add one key, at most one is
+// told that it is new, and the key is contained as soon as any of these calls
+// has returned. (None is told so when the key is a false positive.) Looking up
+// takes no lock and never waits.
+//
+// What a reader may see while an add is under way: each 64-bit word of bits is
+// read and written whole, and bits are only ever set. So a lookup that runs
+// beside an Add of the same key may answer either way, and nothing else is in
+// doubt: it finds every key whose Add returned before it began. Before means
+// what it means in the Go memory model: in the same goroutine, or through a
+// channel, a mutex or any other synchronisation.
+//
+// Adding takes one of 4,096 locks, chosen by the key's block, and only when a
+// bit is missing.
+type SyncFilter struct {
+	bits    kernel.Paired
+	stripes []kernel.Stripe
+	hash    hasher
+	plan    Plan
+	memory  *mapping
+
+	noting sync.Mutex // guards meta
+	meta   map[string]string
+}
+
+// NewSync returns an empty filter for n keys at false-positive rate p, for many
+// goroutines; see [New].
+func NewSync(n uint64, p float64) (*SyncFilter, error) {
+	return Config{Keys: n, Rate: p}.NewSync()
+}
+
+// NewSync returns an empty filter of the planned size, for many goroutines.
+func (c Config) NewSync() (*SyncFilter, error) {
+	f, err := c.New()
+	if err != nil {
+		return nil, err
+	}
+	return f.Share(), nil
+}
+
+// Share moves the filter's bits into a SyncFilter, without copying them. f must
+// not be used any more: every method of it panics. It panics if f was opened
+// read-only.
+func (f *Filter) Share() *SyncFilter {
+	if f.readOnly {
+		panicReadOnly()
+	}
+	s := &SyncFilter{
+		bits:    f.bits,
+		stripes: kernel.NewStripes(f.bits.Blocks),
+		hash:    f.hash,
+		plan:    f.plan,
+		memory:  f.memory,
+		meta:    f.meta,
+	}
+	s.stripes[0].Count(f.added)
+	*f = Filter{}
+	return s
+}
+
+// Snapshot returns a copy of the filter as it is now: with every key whose Add
+// returned before the call, and perhaps with some that are being added.
+func (f *SyncFilter) Snapshot() (*Filter, error) {
+	g, err := newFilter(f.plan, f.hash)
+	if err != nil {
+		return nil, err
+	}
+	g.added = f.added() // before the bits, so that it never counts a key that is not there
+	kernel.CopyShared(g.bits.Words, f.bits.Words)
+	f.keepAlive()
+	g.meta = f.Meta()
+	return g, nil
+}
+
+// Add puts key into the filter and reports whether it is certainly new; see
+// [Filter.Add].
+func (f *SyncFilter) Add(key []byte) bool { return f.AddHash(f.hash.bytes(key)) }
+
+// AddString is Add for a string: the same bytes give the same bits.
+func (f *SyncFilter) AddString(key string) bool { return f.AddHash(f.hash.string(key)) }
+
+// AddUint64 is Add of the eight little-endian bytes of key.
+func (f *SyncFilter) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
+
+// AddHash is Add for a key that is hashed already; see [Filter.AddHash].
+func (f *SyncFilter) AddHash(h uint64) bool {
+	isNew := f.bits.AddSync(f.stripes, h)
+	f.keepAlive()
+	return isNew
+}
+
+// Contains reports whether key is probably in the filter; see [Filter.Contains].
+func (f *SyncFilter) Contains(key []byte) bool { return f.ContainsHash(f.hash.bytes(key)) }
+
+// ContainsString is Contains for a string.
+func (f *SyncFilter) ContainsString(key string) bool { return f.ContainsHash(f.hash.string(key)) }
+
+// ContainsUint64 is Contains of the eight little-endian bytes of key.
+func (f *SyncFilter) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }
+
+// ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
+func (f *SyncFilter) ContainsHash(h uint64) bool {
+	found := f.bits.ContainsSync(h)
+	f.keepAlive()
+	return found
+}
+
+// AddMany adds the keys one after the other, between those of other goroutines,
+// and returns how many were certainly new; see [Filter.AddMany].
+func (f *SyncFilter) AddMany(keys [][]byte, isNew []bool) int {
+	return f.hash.hashMany(keys, isNew, f.addBatch)
+}
+
+// AddStrings is AddMany for strings.
+func (f *SyncFilter) AddStrings(keys []string, isNew []bool) int {
+	return f.hash.hashStrings(keys, isNew, f.addBatch)
+}
+
+// AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
+func (f *SyncFilter) AddHashes(hashes []uint64, isNew []bool) int {
+	return inParts(hashes, isNew, f.addBatch)
+}
+
+func (f *SyncFilter) addBatch(hashes []uint64, isNew []bool) int {
+	n := f.bits.AddBatchSync(f.stripes, hashes, isNew)
+	f.keepAlive()
+	return n
+}
+
+// ContainsMany returns how many of the keys are probably in the filter; see
+// [Filter.ContainsMany].
+func (f *SyncFilter) ContainsMany(keys [][]byte, found []bool) int {
+	var recent kernel.Recent
+	return f.hash.hashMany(keys, found, func(hashes []uint64, found []bool) int {
+		return f.containsBatch(hashes, found, &recent)
+	})
+}
+
+// ContainsStrings is ContainsMany for strings.
+func (f *SyncFilter) ContainsStrings(keys []string, found []bool) int {
+	var recent kernel.Recent
+	return f.hash.hashStrings(keys, found, func(hashes []uint64, found []bool) int {
+		return f.containsBatch(hashes, found, &recent)
+	})
+}
+
+// ContainsHashes is ContainsMany for keys that are hashed already; see
+// [Filter.AddHash].
+func (f *SyncFilter) ContainsHashes(hashes []uint64, found []bool) int {
+	var recent kernel.Recent
+	return inParts(hashes, found, func(hashes []uint64, found []bool) int {
+		return f.containsBatch(hashes, found, &recent)
+	})
+}
+
+func (f *SyncFilter) containsBatch(hashes []uint64, found []bool, recent *kernel.Recent) int {
+	n := f.bits.ContainsBatchSync(hashes, found, recent)
+	f.keepAlive()
+	return n
+}
+
+// Hash returns the hash of key that AddHash and ContainsHash take.
+func (f *SyncFilter) Hash(key []byte) uint64 { return f.hash.bytes(key) }
+
+// HashString is Hash for a string.
+func (f *SyncFilter) HashString(key string) uint64 { return f.hash.string(key) }
+
+// HashIdentity says which hash fills the filter.
+func (f *SyncFilter) HashIdentity() HashIdentity { return f.hash.id }
+
+// Plan returns the sizing in force: n, p, m and k.
+func (f *SyncFilter) Plan() Plan { return f.plan }
+
+// Report reads the filter's bits and says how full it is and what its rate is
+// now; see [Filter.Report].
+func (f *SyncFilter) Report() Report {
+	var words [kernel.WordsPerBlock]uint64
+	r := sampled(f.plan, func(block uint64) (float64, int) {
+		kernel.CopyShared(words[:], f.bits.Words[block*kernel.WordsPerBlock:][:kernel.WordsPerBlock])
+		return measureBlock(words[:], f.plan.Probes/2)
+	})
+	r.Added = f.added()
+	f.keepAlive()
+	return r
+}
+
+func (f *SyncFilter) added() uint64 { return kernel.Added(f.stripes) }
+
+// Meta returns a copy of the user metadata.
+func (f *SyncFilter) Meta() map[string]string {
+	f.noting.Lock()
+	defer f.noting.Unlock()
+	return maps.Clone(f.meta)
+}
+
+// SetMeta replaces the user metadata; see [Filter.SetMeta].
+func (f *SyncFilter) SetMeta(meta map[string]string) error {
+	if _, err := appendMeta(nil, meta); err != nil {
+		return err
+	}
+	f.noting.Lock()
+	defer f.noting.Unlock()
+	f.meta = maps.Clone(meta)
+	return nil
+}
+
+// WriteTo writes a [SyncFilter.Snapshot] as a file, which [Read] and [Load] read
+// as a Filter; [Filter.Share] makes it a SyncFilter again.
+func (f *SyncFilter) WriteTo(w io.Writer) (int64, error) {
+	snapshot, err := f.Snapshot()
+	if err != nil {
+		return 0, err
+	}
+	defer snapshot.Close()
+	return snapshot.WriteTo(w)
+}
+
+// Save writes a Snapshot to a file; see [Filter.Save].
+func (f *SyncFilter) Save(path string) error {
+	snapshot, err := f.Snapshot()
+	if err != nil {
+		return err
+	}
+	defer snapshot.Close()
+	return snapshot.Save(path)
+}
+
+// Clear empties the filter while nobody can add to it: it waits for the adds under
+// way and holds up those that come. A lookup that runs beside it may answer
+// either way.
+func (f *SyncFilter) Clear() {
+	for i := range f.stripes {
+		f.stripes[i].Lock()
+	}
+	kernel.ClearShared(f.bits.Words)
+	for i := range f.stripes {
+		f.stripes[i].Reset()
+		f.stripes[i].Unlock()
+	}
+	f.keepAlive()
+}
+
+// Close releases the memory at once. It must not run beside any other method.
+func (f *SyncFilter) Close() error {
+	f.bits = kernel.Paired{}
+	return f.memory.close()
+}
+
+func (f *SyncFilter) String() string {
+	return fmt.Sprintf("shared filter: %v; %v", f.plan, f.hash.id)
+}
+
+func (f *SyncFilter) keepAlive() { runtime.KeepAlive(f) }
