@@ -71,10 +71,26 @@ func newFilter(plan Plan, hash hasher) (*Filter, error) {
 // Add puts key into the filter and reports whether it is certainly new. False
 // means that the key was probably there before: surely if it was, and with
 // probability p if it was not.
-func (f *Filter) Add(key []byte) bool { return f.AddHash(f.hash.bytes(key)) }
+func (f *Filter) Add(key []byte) bool {
+	if f.readOnly {
+		panicReadOnly()
+	}
+	var h uint64
+	if f.hash.isShort(key) {
+		h = xxh3Of9to16(key, f.hash.id.Key)
+	} else {
+		h = f.hash.bytes(key)
+	}
+	isNew := f.bits.Add(h) // not AddHash: one call less
+	f.keepAlive()
+	if isNew {
+		f.added++
+	}
+	return isNew
+}
 
 // AddString is Add for a string: the same bytes give the same bits.
-func (f *Filter) AddString(key string) bool { return f.AddHash(f.hash.string(key)) }
+func (f *Filter) AddString(key string) bool { return f.Add(stringBytes(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (f *Filter) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
@@ -96,10 +112,15 @@ func (f *Filter) AddHash(h uint64) bool {
 
 // Contains reports whether key is probably in the filter. False is certain:
 // the key was never added.
-func (f *Filter) Contains(key []byte) bool { return f.ContainsHash(f.hash.bytes(key)) }
+func (f *Filter) Contains(key []byte) bool {
+	if f.hash.isShort(key) {
+		return f.ContainsHash(xxh3Of9to16(key, f.hash.id.Key))
+	}
+	return f.ContainsHash(f.hash.bytes(key))
+}
 
 // ContainsString is Contains for a string.
-func (f *Filter) ContainsString(key string) bool { return f.ContainsHash(f.hash.string(key)) }
+func (f *Filter) ContainsString(key string) bool { return f.Contains(stringBytes(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (f *Filter) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }

@@ -160,22 +160,38 @@ func (b *buildCommand) fill(f *bloom.Filter, sources []*source, tell *teller, co
 		count:      tell.read,
 		beforeWait: func() error { return nil },
 	}
+	to, err := newAdder(f)
+	if err != nil {
+		return 0, err
+	}
 	err = reader.each(func(part batch) error {
 		lines += uint64(len(part.keys))
-		level, r := watch.add(f.AddMany(part.keys, nil))
-		switch {
-		case level == 0:
-		case level < 1:
-			tell.warn("%s", nearlyFull(r))
-		case b.allowOverfull:
-			tell.warn("%s", overfull(r))
-		default:
-			return fmt.Errorf("%s, after %s lines; %s was not written: give a larger -n, or --allow-overfull to go on at a higher rate",
-				overfull(r), commas(lines), b.output)
-		}
-		return nil
+		return b.watch(watch, to.add(part.keys), lines, tell)
 	})
+	isNew, closing := to.finish()
+	if err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = b.watch(watch, isNew, lines, tell)
+	}
 	return lines, err
+}
+
+// watch warns of a filter that gets full, or refuses to go on.
+func (b *buildCommand) watch(watch *gauge, isNew int, lines uint64, tell *teller) error {
+	level, r := watch.add(isNew)
+	switch {
+	case level == 0:
+	case level < 1:
+		tell.warn("%s", nearlyFull(r))
+	case b.allowOverfull:
+		tell.warn("%s", overfull(r))
+	default:
+		return fmt.Errorf("%s, after %s lines; %s was not written: give a larger -n, or --allow-overfull to go on at a higher rate",
+			overfull(r), commas(lines), b.output)
+	}
+	return nil
 }
 
 // buildJSON is what build reports.

@@ -121,11 +121,24 @@ func TestPaired(t *testing.T) {
 					hashes := randomHashes(random, n, before)
 					var recent Recent
 					recent.hits = n%2 == 0
-					check(t, random, f, goPaired{twin}, f.Words, twin.Words, hashes, func(hashes []uint64, found []bool) int {
-						both, first := bothWays(f, hashes)
-						if !slices.Equal(both, first) {
-							t.Fatalf("%d keys: reading both lines says %v, the first one first %v", len(hashes), both, first)
+					contains, add := everyWay(f)
+					got, want := make([]bool, n), make([]bool, n)
+					f.containsBatchGeneric(hashes, want)
+					for name, way := range contains {
+						if way(hashes, got); !slices.Equal(got, want) {
+							t.Fatalf("the loop %q says of %d keys %v, want %v", name, n, got, want)
 						}
+					}
+					saved := slices.Clone(f.Words)
+					wantWords := &Paired{Words: slices.Clone(f.Words), Blocks: blocks, Rows: f.Rows}
+					wantWords.addBatchGeneric(hashes, want)
+					for name, way := range add {
+						if way(hashes, got); !slices.Equal(got, want) || !slices.Equal(f.Words, wantWords.Words) {
+							t.Fatalf("the loop %q adds %d keys otherwise than the Go twin: %v, want %v", name, n, got, want)
+						}
+						copy(f.Words, saved)
+					}
+					check(t, random, f, goPaired{twin}, f.Words, twin.Words, hashes, func(hashes []uint64, found []bool) int {
 						return f.ContainsBatch(hashes, found, &recent)
 					})
 					before = hashes

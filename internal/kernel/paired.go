@@ -110,22 +110,6 @@ func rowOf(lanes uint8) (row uint64) {
 	return row
 }
 
-// Contains reports whether all bits of h are set.
-func (f *Paired) Contains(h uint64) bool {
-	if useAVX2 {
-		return containsAVX2(f, h)
-	}
-	return f.containsGeneric(h)
-}
-
-// Add sets the bits of h and reports whether any of them was clear.
-func (f *Paired) Add(h uint64) bool {
-	if useAVX2 {
-		return addAVX2(f, h)
-	}
-	return f.addGeneric(h)
-}
-
 // AddBatch sets isNew[i] to Add(hashes[i]), as if one after the other, and
 // returns how many are true. isNew is as long as hashes. Assembly cannot be
 // preempted, so the caller hands over a thousand or so at a time.
@@ -134,7 +118,11 @@ func (f *Paired) AddBatch(hashes []uint64, isNew []bool) int {
 		return 0
 	}
 	if useAVX2 {
-		addBatchAVX2(f, hashes, &isNew[:len(hashes)][0])
+		if first := &isNew[:len(hashes)][0]; len(f.Words) <= nearWords {
+			addNearAVX2(f, hashes, first)
+		} else {
+			addBatchAVX2(f, hashes, first)
+		}
 		return countTrue(isNew)
 	}
 	return f.addBatchGeneric(hashes, isNew)
@@ -144,9 +132,17 @@ func (f *Paired) AddBatch(hashes []uint64, isNew []bool) int {
 // zero value is ready; it belongs to one goroutine.
 type Recent struct{ hits bool }
 
-// inCache is the size up to which reading both lines of every key is never
-// slower, whatever the answers: no branch is mispredicted, no line is far.
-const inCache = 2 << 20 / 8
+const (
+	// nearWords is the size up to which a filter lies in the second-level cache,
+	// where the processor itself works far enough ahead, and a ring costs more
+	// than it hides.
+	nearWords = 512 << 10 / 8
+
+	// cachedWords is the size up to which reading both lines of every key is
+	// never slower, whatever the answers: no branch is mispredicted, no line is
+	// far.
+	cachedWords = 2 << 20 / 8
+)
 
 // ContainsBatch sets found[i] to Contains(hashes[i]) and returns how many are
 // true. found is as long as hashes.
@@ -162,9 +158,12 @@ func (f *Paired) ContainsBatch(hashes []uint64, found []bool, recent *Recent) in
 	}
 	n := 0
 	if useAVX2 {
-		if first := &found[:len(hashes)][0]; recent.hits || len(f.Words) <= inCache {
+		switch first := &found[:len(hashes)][0]; {
+		case len(f.Words) <= nearWords:
+			containsNearAVX2(f, hashes, first)
+		case len(f.Words) <= cachedWords || recent.hits:
 			containsBothAVX2(f, hashes, first)
-		} else {
+		default:
 			containsFirstAVX2(f, hashes, first)
 		}
 		n = countTrue(found)

@@ -11,14 +11,33 @@ import "golang.org/x/sys/cpu"
 // useAVX2 is a variable so that tests can run everything on both paths.
 var useAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasBMI2
 
+// Contains reports whether all bits of h are set.
+func (f *Paired) Contains(h uint64) bool { return pairedContains(f, h) }
+
+// Add sets the bits of h and reports whether any of them was clear.
+func (f *Paired) Add(h uint64) bool { return pairedAdd(f, h) }
+
+// pairedContains and pairedAdd look at useAVX2 themselves: Go inlines a method
+// that makes one call, not one that chooses between two.
+//
 //go:noescape
-func containsAVX2(f *Paired, h uint64) bool
+func pairedContains(f *Paired, h uint64) bool
 
 //go:noescape
-func addAVX2(f *Paired, h uint64) bool
+func pairedAdd(f *Paired, h uint64) bool
+
+// The assembly goes on to these where there is no AVX2.
+func pairedContainsTwin(f *Paired, h uint64) bool { return f.containsGeneric(h) }
+func pairedAddTwin(f *Paired, h uint64) bool      { return f.addGeneric(h) }
+
+//go:noescape
+func addNearAVX2(f *Paired, hashes []uint64, isNew *bool)
 
 //go:noescape
 func addBatchAVX2(f *Paired, hashes []uint64, isNew *bool)
+
+//go:noescape
+func containsNearAVX2(f *Paired, hashes []uint64, found *bool)
 
 //go:noescape
 func containsBothAVX2(f *Paired, hashes []uint64, found *bool)

@@ -259,8 +259,13 @@ again:                      \
 
 // ---------------------------------------------------------------- one key
 
-// func containsAVX2(f *Paired, h uint64) bool
-TEXT ·containsAVX2(SB), NOSPLIT, $0-17
+// These two are what Paired.Contains and Paired.Add call, so that a lookup is one
+// call; without AVX2 they go on to the Go twin.
+
+// func pairedContains(f *Paired, h uint64) bool
+TEXT ·pairedContains(SB), NOSPLIT, $0-17
+	CMPB ·useAVX2(SB), $0
+	JEQ  twin
 	FILTER
 	MOVQ h+8(FP), hash
 	PLACE_A
@@ -281,9 +286,13 @@ absent:
 	MOVB $0, ret+16(FP)
 	VZEROUPPER
 	RET
+twin:
+	JMP ·pairedContainsTwin(SB)
 
-// func addAVX2(f *Paired, h uint64) bool
-TEXT ·addAVX2(SB), NOSPLIT, $0-17
+// func pairedAdd(f *Paired, h uint64) bool
+TEXT ·pairedAdd(SB), NOSPLIT, $0-17
+	CMPB ·useAVX2(SB), $0
+	JEQ  twin
 	FILTER
 	MOVQ h+8(FP), hash
 	PLACE_A
@@ -296,6 +305,8 @@ TEXT ·addAVX2(SB), NOSPLIT, $0-17
 	SETNE ret+16(FP)
 	VZEROUPPER
 	RET
+twin:
+	JMP ·pairedAddTwin(SB)
 
 // func addSyncAVX2(f *Paired, stripes []Stripe, h uint64) uint8
 // Answers 0 for old, 1 for new and 2 when the lock was held for too long.
@@ -339,6 +350,56 @@ old:
 	RET
 
 // ---------------------------------------------------------------- many keys
+
+// The loops for filters in the second-level cache: nothing to ask for beforehand,
+// so no ring.
+
+// func addNearAVX2(f *Paired, hashes []uint64, isNew *bool)
+// hashes is not empty.
+TEXT ·addNearAVX2(SB), NOSPLIT, $0-40
+	BATCH(isNew)
+probe:
+	MOVQ (hashes), hash
+	ADDQ $8, hashes
+	PLACE_A
+	COUNTS_A(R10)
+	MASKS_R(R10, X2, Y1, Y2)
+	PLACE_B
+	MOVQ lineB, R10
+	COUNTS_B(AX)
+	MASKS_R(AX, X4, Y3, Y4)
+	SET_BOTH(R10)
+	SETNE (out)
+	INCQ out
+	DECQ left
+	JNE  probe
+	VZEROUPPER
+	RET
+
+// func containsNearAVX2(f *Paired, hashes []uint64, found *bool)
+// hashes is not empty.
+TEXT ·containsNearAVX2(SB), NOSPLIT, $0-40
+	BATCH(found)
+probe:
+	MOVQ (hashes), hash
+	ADDQ $8, hashes
+	PLACE_A
+	COUNTS_A(R10)
+	MASKS_R(R10, X2, Y1, Y2)
+	MISSING(lineA, Y1, Y2, Y5)
+	PLACE_B
+	MOVQ lineB, R10
+	COUNTS_B(AX)
+	MASKS_R(AX, X4, Y3, Y4)
+	MISSING(R10, Y3, Y4, Y6)
+	VPOR Y1, Y3, Y1
+	VPTEST Y1, Y1
+	SETEQ (out)
+	INCQ out
+	DECQ left
+	JNE  probe
+	VZEROUPPER
+	RET
 
 // func addBatchAVX2(f *Paired, hashes []uint64, isNew *bool)
 // hashes is not empty.

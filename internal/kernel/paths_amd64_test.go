@@ -19,16 +19,25 @@ func onEachPath(t *testing.T, test func(t *testing.T)) {
 	t.Run("Go", test)
 }
 
-// bothWays answers a batch in each of the two ways in which the assembly reads
-// it, whatever ContainsBatch would choose.
-func bothWays(f *Paired, hashes []uint64) (both, first []bool) {
-	both, first = make([]bool, len(hashes)), make([]bool, len(hashes))
-	if !useAVX2 || len(hashes) == 0 {
-		f.containsBatchGeneric(hashes, both)
-		f.containsBatchGeneric(hashes, first)
-		return both, first
+// everyWay answers and adds a batch by each of the loops that ContainsBatch and
+// AddBatch choose from by the size of the filter and the answers before.
+func everyWay(f *Paired) (contains map[string]func([]uint64, []bool), add map[string]func([]uint64, []bool)) {
+	if !useAVX2 {
+		return nil, nil
 	}
-	containsBothAVX2(f, hashes, &both[0])
-	containsFirstAVX2(f, hashes, &first[0])
-	return both, first
+	loop := func(run func(*Paired, []uint64, *bool)) func([]uint64, []bool) {
+		return func(hashes []uint64, answers []bool) {
+			if len(hashes) > 0 {
+				run(f, hashes, &answers[0])
+			}
+		}
+	}
+	return map[string]func([]uint64, []bool){
+			"near":  loop(containsNearAVX2),
+			"both":  loop(containsBothAVX2),
+			"first": loop(containsFirstAVX2),
+		}, map[string]func([]uint64, []bool){
+			"near": loop(addNearAVX2),
+			"ring": loop(addBatchAVX2),
+		}
 }

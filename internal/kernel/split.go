@@ -29,22 +29,6 @@ var splitSalts = [8]uint32{
 	0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
 }
 
-// Contains reports whether all bits of h are set.
-func (f *Split) Contains(h uint64) bool {
-	if useAVX2 {
-		return splitContainsAVX2(f, h)
-	}
-	return f.containsGeneric(h)
-}
-
-// Add sets the bits of h and reports whether any of them was clear.
-func (f *Split) Add(h uint64) bool {
-	if useAVX2 {
-		return splitAddAVX2(f, h)
-	}
-	return f.addGeneric(h)
-}
-
 // ContainsBatch sets found[i] to Contains(hashes[i]) and returns how many are
 // true. found is as long as hashes.
 func (f *Split) ContainsBatch(hashes []uint64, found []bool) int {

@@ -88,8 +88,10 @@ GLOBL salts<>(SB), RODATA|NOPTR, $32
 #define TO_READ PREFETCHT0 (AX)
 #define TO_WRITE BYTE $0x0F; BYTE $0x0D; BYTE $0x08 // PREFETCHW (AX)
 
-// func splitContainsAVX2(f *Split, h uint64) bool
-TEXT ·splitContainsAVX2(SB), NOSPLIT, $0-17
+// func splitContains(f *Split, h uint64) bool
+TEXT ·splitContains(SB), NOSPLIT, $0-17
+	CMPB ·useAVX2(SB), $0
+	JEQ  twin
 	FILTER
 	VMOVD h+8(FP), X2
 	MOVQ  h+8(FP), block
@@ -99,9 +101,13 @@ TEXT ·splitContainsAVX2(SB), NOSPLIT, $0-17
 	SETCS ret+16(FP)
 	VZEROUPPER
 	RET
+twin:
+	JMP ·splitContainsTwin(SB)
 
-// func splitAddAVX2(f *Split, h uint64) bool
-TEXT ·splitAddAVX2(SB), NOSPLIT, $0-17
+// func splitAdd(f *Split, h uint64) bool
+TEXT ·splitAdd(SB), NOSPLIT, $0-17
+	CMPB ·useAVX2(SB), $0
+	JEQ  twin
 	FILTER
 	VMOVD h+8(FP), X2
 	MOVQ  h+8(FP), block
@@ -111,6 +117,8 @@ TEXT ·splitAddAVX2(SB), NOSPLIT, $0-17
 	SETCC ret+16(FP)
 	VZEROUPPER
 	RET
+twin:
+	JMP ·splitAddTwin(SB)
 
 // func splitContainsBatchAVX2(f *Split, hashes []uint64, found *bool)
 // hashes is not empty.

@@ -107,7 +107,7 @@ func (f *Paired) AddBatchSync(stripes []Stripe, hashes []uint64, isNew []bool) i
 // ContainsSync is Contains while others add.
 func (f *Paired) ContainsSync(h uint64) bool {
 	if useAVX2 {
-		return containsAVX2(f, h)
+		return f.Contains(h)
 	}
 	at := f.place(h)
 	return missingAtomic(at.lineA, at.countsA) == 0 && missingAtomic(at.lineB, at.countsB) == 0

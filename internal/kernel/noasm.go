@@ -1,0 +1,31 @@
+//go:build !amd64 || purego || race
+
+package kernel
+
+// Contains reports whether all bits of h are set.
+func (f *Paired) Contains(h uint64) bool { return f.containsGeneric(h) }
+
+// Add sets the bits of h and reports whether any of them was clear.
+func (f *Paired) Add(h uint64) bool { return f.addGeneric(h) }
+
+// Contains reports whether all bits of h are set.
+func (f *Split) Contains(h uint64) bool { return f.containsGeneric(h) }
+
+// Add sets the bits of h and reports whether any of them was clear.
+func (f *Split) Add(h uint64) bool { return f.addGeneric(h) }
+
+// useAVX2 is a constant here, so that the compiler drops all calls of what
+// follows.
+const useAVX2 = false
+
+const noAssembly = "kernel: there is no assembly in this build"
+
+func addNearAVX2(*Paired, []uint64, *bool)                    { panic(noAssembly) }
+func addBatchAVX2(*Paired, []uint64, *bool)                   { panic(noAssembly) }
+func containsNearAVX2(*Paired, []uint64, *bool)               { panic(noAssembly) }
+func containsBothAVX2(*Paired, []uint64, *bool)               { panic(noAssembly) }
+func containsFirstAVX2(*Paired, []uint64, *bool)              { panic(noAssembly) }
+func addSyncAVX2(*Paired, []Stripe, uint64) uint8             { panic(noAssembly) }
+func addBatchSyncAVX2(*Paired, []Stripe, []uint64, *bool) int { panic(noAssembly) }
+func splitAddBatchAVX2(*Split, []uint64, *bool)               { panic(noAssembly) }
+func splitContainsBatchAVX2(*Split, []uint64, *bool)          { panic(noAssembly) }
