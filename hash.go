@@ -138,23 +138,18 @@ func xxh3Of9to16(key []byte, seed uint64) uint64 {
 
 // slowBytes is bytes for every hash but the default.
 func (h *hasher) slowBytes(key []byte) uint64 {
-	if h.id.Algorithm == XXH64 {
-		return xxh64(key, h.id.Key)
-	}
-	if h.locked {
+	switch {
+	case h.id == (HashIdentity{XXH64, 0}):
+		return xxhash.Sum64(key)
+	case h.id.Algorithm == XXH64:
+		var d xxhash.Digest
+		d.ResetWithSeed(h.id.Key)
+		d.Write(key)
+		return d.Sum64()
+	case h.locked:
 		panic("bloom: the filter is keyed: call SetSecret before hashing keys")
 	}
 	return siphash.Hash(h.k0, h.k1, key)
-}
-
-func xxh64(key []byte, seed uint64) uint64 {
-	if seed == 0 {
-		return xxhash.Sum64(key)
-	}
-	var d xxhash.Digest
-	d.ResetWithSeed(seed)
-	d.Write(key)
-	return d.Sum64()
 }
 
 func (h *hasher) string(key string) uint64 { return h.bytes(stringBytes(key)) }
@@ -167,18 +162,23 @@ func (h *hasher) integer(key uint64) uint64 {
 }
 
 func (h *hasher) fillBytes(hashes []uint64, keys [][]byte) {
-	if h.id.Algorithm != XXH3 {
-		for i, key := range keys {
-			hashes[i] = h.bytes(key)
-		}
-		return
-	}
 	seed := h.id.Key
-	for i, key := range keys {
-		if len(key) >= 9 && len(key) <= 16 {
-			hashes[i] = xxh3Of9to16(key, seed)
-		} else {
-			hashes[i] = xxh3.HashSeed(key, seed)
+	switch {
+	case h.id.Algorithm == XXH3:
+		for i, key := range keys {
+			if len(key) >= 9 && len(key) <= 16 {
+				hashes[i] = xxh3Of9to16(key, seed)
+			} else {
+				hashes[i] = xxh3.HashSeed(key, seed)
+			}
+		}
+	case h.id.Algorithm == XXH64 && seed == 0:
+		for i, key := range keys {
+			hashes[i] = xxhash.Sum64(key)
+		}
+	default:
+		for i, key := range keys {
+			hashes[i] = h.slowBytes(key)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/cespare/xxhash/v2"
 )
 
 // SplitBlock is the filter of Apache Parquet: blocks of 256 bits, and a key sets
@@ -62,10 +63,17 @@ func (c Config) PlanSplitBlock() (Plan, error) { return c.plan(&splitBlocks) }
 
 // Add puts key into the filter and reports whether it is certainly new; see
 // [Filter.Add].
-func (f *SplitBlock) Add(key []byte) bool { return f.AddHash(f.hash.bytes(key)) }
+func (f *SplitBlock) Add(key []byte) bool {
+	isNew := f.bits.Add(f.hashOf(key)) // not AddHash: one call less
+	f.keepAlive()
+	if isNew {
+		f.added++
+	}
+	return isNew
+}
 
 // AddString is Add for a string: the same bytes give the same bits.
-func (f *SplitBlock) AddString(key string) bool { return f.AddHash(f.hash.string(key)) }
+func (f *SplitBlock) AddString(key string) bool { return f.Add(stringBytes(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (f *SplitBlock) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
@@ -81,10 +89,10 @@ func (f *SplitBlock) AddHash(h uint64) bool {
 }
 
 // Contains reports whether key is probably in the filter; see [Filter.Contains].
-func (f *SplitBlock) Contains(key []byte) bool { return f.ContainsHash(f.hash.bytes(key)) }
+func (f *SplitBlock) Contains(key []byte) bool { return f.ContainsHash(f.hashOf(key)) }
 
 // ContainsString is Contains for a string.
-func (f *SplitBlock) ContainsString(key string) bool { return f.ContainsHash(f.hash.string(key)) }
+func (f *SplitBlock) ContainsString(key string) bool { return f.Contains(stringBytes(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (f *SplitBlock) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }
@@ -150,6 +158,14 @@ func (f *SplitBlock) HashString(key string) uint64 { return f.hash.string(key) }
 
 // HashIdentity says which hash fills the filter.
 func (f *SplitBlock) HashIdentity() HashIdentity { return f.hash.id }
+
+// hashOf is hash.bytes with the hash that Parquet's readers expect in front.
+func (f *SplitBlock) hashOf(key []byte) uint64 {
+	if f.hash.id == (HashIdentity{XXH64, 0}) {
+		return xxhash.Sum64(key)
+	}
+	return f.hash.bytes(key)
+}
 
 // Plan returns the sizing in force: n, p, m and k.
 func (f *SplitBlock) Plan() Plan { return f.plan }

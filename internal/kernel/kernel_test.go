@@ -155,14 +155,14 @@ func TestPaired(t *testing.T) {
 func TestSplit(t *testing.T) {
 	onEachPath(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(3, 4))
-		for _, blocks := range []uint64{1, 2, 3, 61, 1000} {
+		for _, blocks := range []uint64{1, 2, 3, 61, nearWords/SplitBlockWords + 1} { // the last one is not near
 			f, twin := newSplit(blocks), newSplit(blocks)
 			var before []uint64
 			for n := 0; n <= 130; n++ {
 				hashes := randomHashes(random, n, before)
 				check(t, random, f, goSplit{twin}, f.Words, twin.Words, hashes, f.ContainsBatch)
 				before = hashes
-				if n%10 == 0 {
+				if n%40 == 0 {
 					clear(f.Words)
 					clear(twin.Words)
 				}

@@ -29,3 +29,5 @@ func addSyncAVX2(*Paired, []Stripe, uint64) uint8             { panic(noAssembly
 func addBatchSyncAVX2(*Paired, []Stripe, []uint64, *bool) int { panic(noAssembly) }
 func splitAddBatchAVX2(*Split, []uint64, *bool)               { panic(noAssembly) }
 func splitContainsBatchAVX2(*Split, []uint64, *bool)          { panic(noAssembly) }
+func splitContainsNearAVX2(*Split, []uint64, *bool)           { panic(noAssembly) }
+func splitAddNearAVX2(*Split, []uint64, *bool)                { panic(noAssembly) }

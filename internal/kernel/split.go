@@ -36,7 +36,11 @@ func (f *Split) ContainsBatch(hashes []uint64, found []bool) int {
 		return 0
 	}
 	if useAVX2 {
-		splitContainsBatchAVX2(f, hashes, &found[:len(hashes)][0])
+		if first := &found[:len(hashes)][0]; len(f.Words) <= nearWords {
+			splitContainsNearAVX2(f, hashes, first)
+		} else {
+			splitContainsBatchAVX2(f, hashes, first)
+		}
 		return countTrue(found)
 	}
 	n := 0
@@ -56,7 +60,11 @@ func (f *Split) AddBatch(hashes []uint64, isNew []bool) int {
 		return 0
 	}
 	if useAVX2 {
-		splitAddBatchAVX2(f, hashes, &isNew[:len(hashes)][0])
+		if first := &isNew[:len(hashes)][0]; len(f.Words) <= nearWords {
+			splitAddNearAVX2(f, hashes, first)
+		} else {
+			splitAddBatchAVX2(f, hashes, first)
+		}
 		return countTrue(isNew)
 	}
 	n := 0

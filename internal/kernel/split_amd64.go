@@ -25,3 +25,9 @@ func splitContainsBatchAVX2(f *Split, hashes []uint64, found *bool)
 
 //go:noescape
 func splitAddBatchAVX2(f *Split, hashes []uint64, isNew *bool)
+
+//go:noescape
+func splitContainsNearAVX2(f *Split, hashes []uint64, found *bool)
+
+//go:noescape
+func splitAddNearAVX2(f *Split, hashes []uint64, isNew *bool)

@@ -88,6 +88,14 @@ GLOBL salts<>(SB), RODATA|NOPTR, $32
 #define TO_READ PREFETCHT0 (AX)
 #define TO_WRITE BYTE $0x0F; BYTE $0x0D; BYTE $0x08 // PREFETCHW (AX)
 
+// HERE: the next hash -> block and mask.
+#define HERE \
+	VMOVD (hashes), X2   \
+	MOVQ (hashes), block \
+	ADDQ $8, hashes      \
+	BLOCK(block)         \
+	MASK
+
 // func splitContains(f *Split, h uint64) bool
 TEXT ·splitContains(SB), NOSPLIT, $0-17
 	CMPB ·useAVX2(SB), $0
@@ -119,6 +127,37 @@ TEXT ·splitAdd(SB), NOSPLIT, $0-17
 	RET
 twin:
 	JMP ·splitAddTwin(SB)
+
+// The loops for filters in the second-level cache, which ask for nothing
+// beforehand.
+
+// func splitContainsNearAVX2(f *Split, hashes []uint64, found *bool)
+// hashes is not empty.
+TEXT ·splitContainsNearAVX2(SB), NOSPLIT, $0-40
+	BATCH(found)
+probe:
+	HERE
+	PROBE
+	SETCS (out)
+	INCQ  out
+	DECQ  left
+	JNE   probe
+	VZEROUPPER
+	RET
+
+// func splitAddNearAVX2(f *Split, hashes []uint64, isNew *bool)
+// hashes is not empty.
+TEXT ·splitAddNearAVX2(SB), NOSPLIT, $0-40
+	BATCH(isNew)
+probe:
+	HERE
+	SET
+	SETCC (out)
+	INCQ  out
+	DECQ  left
+	JNE   probe
+	VZEROUPPER
+	RET
 
 // func splitContainsBatchAVX2(f *Split, hashes []uint64, found *bool)
 // hashes is not empty.

@@ -1,0 +1,144 @@
+package bloom_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/bloomery/bloom"
+	"github.com/cespare/xxhash/v2"
+)
+
+// TestSplitBlockPositions works Parquet's specification out for some keys and
+// looks at what the filter reports of them.
+func TestSplitBlockPositions(t *testing.T) {
+	f, err := bloom.Config{Keys: 1000, Bits: 7 * 256}.NewSplitBlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	salts := []uint32{0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31}
+	var want [7 * 8]uint32
+	for i := range 40 {
+		key := fmt.Appendf(nil, "key %d", i)
+		h := xxhash.Sum64(key)
+		if f.Hash(key) != h || f.HashString(string(key)) != h {
+			t.Fatalf("the hash of %q is not XXH64", key)
+		}
+		block := (h >> 32) * 7 >> 32
+		isNew := false
+		for lane, salt := range salts {
+			bit := uint32(1) << (uint32(h) * salt >> 27)
+			isNew = isNew || want[block*8+uint64(lane)]&bit == 0
+			want[block*8+uint64(lane)] |= bit
+		}
+		if got := f.Contains(key); got == isNew {
+			t.Errorf("Contains(%q) = %v before it was added", key, got)
+		}
+		if got := f.Add(key); got != isNew {
+			t.Errorf("Add(%q) = %v, want %v", key, got, isNew)
+		}
+	}
+	set, rate := 0, 0.
+	for block := range 7 {
+		product := 1.
+		for _, lane := range want[block*8:][:8] {
+			n := 0
+			for ; lane != 0; lane &= lane - 1 {
+				n++
+			}
+			set += n
+			product *= float64(n) / 32
+		}
+		rate += product / 7
+	}
+	r := f.Report()
+	if r.Fill != float64(set)/(7*256) || math.Abs(r.Rate-rate) > 1e-12 {
+		t.Errorf("fill %g, rate %g, want %g, %g", r.Fill, r.Rate, float64(set)/(7*256), rate)
+	}
+}
+
+// TestSplitBlockRate: 1% is 1%, not the 1.46% of Parquet's own sizing formula.
+func TestSplitBlockRate(t *testing.T) {
+	for _, p := range []float64{0.1, 0.01, 0.001} {
+		for _, n := range []uint64{1000, 100_000} {
+			f, err := bloom.NewSplitBlock(n, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if plan := f.Plan(); plan.Rate > p || plan.Layout != bloom.SplitBlocks || plan.Probes != 8 {
+				t.Errorf("n %d, p %g: %+v", n, p, plan)
+			}
+			keys := make([][]byte, n)
+			for i := range keys {
+				keys[i] = binary.BigEndian.AppendUint64(nil, uint64(i))
+			}
+			f.AddMany(keys, nil)
+			if found := f.ContainsMany(keys, nil); found != int(n) {
+				t.Errorf("n %d, p %g: %d keys are lost", n, p, int(n)-found)
+			}
+			const probes = 400_000
+			found := 0.
+			for i := range uint64(probes) {
+				if f.Contains(binary.BigEndian.AppendUint64(nil, n+i)) {
+					found++
+				}
+			}
+			r := f.Report()
+			if sigma := math.Sqrt(probes * r.Rate); math.Abs(found-probes*r.Rate) > 4*sigma {
+				t.Errorf("n %d, p %g: %v of %d strangers found, by the bits %.1f +- %.1f", n, p, found, probes, probes*r.Rate, sigma)
+			}
+			if math.Abs(r.Rate/f.Plan().Rate-1) > 0.25/math.Sqrt(float64(n)/1000) {
+				t.Errorf("n %d, p %g: rate %g by the bits, %g by the plan", n, p, r.Rate, f.Plan().Rate)
+			}
+			if math.Abs(r.Keys-float64(n)) > 5*r.KeysError {
+				t.Errorf("n %d, p %g: about %.0f +- %.0f keys", n, p, r.Keys, r.KeysError)
+			}
+		}
+	}
+	if _, err := bloom.NewSplitBlock(1000, 1e-10); !errors.Is(err, bloom.ErrRate) {
+		t.Errorf("p = 1e-10: %v, want ErrRate", err)
+	}
+	if plan, err := (bloom.Config{Keys: 1e7, Rate: 0.01}).PlanSplitBlock(); err != nil || math.Abs(plan.BitsPerKey()-10.53) > 0.005 {
+		t.Errorf("1%% takes %v bits per key, %v, want 10.53", plan.BitsPerKey(), err)
+	}
+}
+
+func TestSplitBlockVerbs(t *testing.T) {
+	f, err := bloom.Config{Keys: 1000, Rate: 0.01, Secret: []byte("0123456789abcdef")}.NewSplitBlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	isNew := make([]bool, 2)
+	if n := f.AddStrings([]string{"a", "a"}, isNew); n != 1 || !isNew[0] || isNew[1] {
+		t.Errorf("AddStrings says %d, %v", n, isNew)
+	}
+	f.AddUint64(9)
+	f.AddString("b")
+	f.AddHashes([]uint64{f.HashString("c")}, nil)
+	if f.ContainsStrings([]string{"a", "b", "c", "d"}, nil) != 3 || !f.ContainsUint64(9) || !f.ContainsString("b") ||
+		f.ContainsHashes([]uint64{f.HashString("c"), f.HashString("d")}, nil) != 1 || f.HashIdentity().Algorithm != bloom.SipHash {
+		t.Error("a key is lost or invented")
+	}
+	if r := f.Report(); r.Added != 4 {
+		t.Errorf("Added = %d, want 4", r.Added)
+	}
+	f.Clear()
+	if f.ContainsString("a") || f.Report().Added != 0 {
+		t.Error("Clear left something")
+	}
+	key, keys, hashes := []byte("key"), [][]byte{{1}, {2}}, []uint64{1, 2}
+	for name, call := range map[string]func(){
+		"Add":          func() { f.Add(key) },
+		"Contains":     func() { f.Contains(key) },
+		"AddMany":      func() { f.AddMany(keys, nil) },
+		"ContainsMany": func() { f.ContainsMany(keys, isNew) },
+		"AddHashes":    func() { f.AddHashes(hashes, isNew) },
+	} {
+		if n := testing.AllocsPerRun(1000, call); n != 0 && !raceEnabled {
+			t.Errorf("%s allocates %v times", name, n)
+		}
+	}
+}
