@@ -12,7 +12,7 @@ RACETIME  ?= 10m#     the same under the race detector, which is several times s
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-charts bench-dedupe rates fuzz clean
+.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe rates fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,7 @@ fmt:
 vet:
 	@echo "== go vet"
 	@$(GO) vet ./...
+	@cd bench && $(GO) vet ./...
 
 unit:
 	@echo "== go test"
@@ -75,12 +76,20 @@ bench: ## us beside the other Bloom filters in Go, at 1e5 and 1e7 keys
 bench-full: ## the same with 1e8 keys, too: wants 14 GB of free memory
 	@cd bench && $(GO) run . -n 1e5,1e7,1e8 $(BENCHFLAGS)
 
+bench-split: ## SplitBlock beside parquet-go
+	@cd bench && $(GO) run . -only split $(BENCHFLAGS)
+
+bench-sync: ## SyncFilter beside Filter, and two goroutines beside one
+	@cd bench && $(GO) run . -only sync $(BENCHFLAGS)
+
+bench-bulk: ## a billion keys by Bulk, beside batches of adds: wants 8 GB of free memory
+	@cd bench && $(GO) run . -only bulk $(BENCHFLAGS)
+
 bench-charts: ## measures for the charts of docs/ and draws them
 	@cd bench && $(GO) run . -charts ../docs $(BENCHFLAGS)
 
 bench-dedupe: ## dedupe beside sort -u, awk and others (bench/dedupe.sh)
-	@[ -f bench/dedupe.sh ] || { echo "make bench-dedupe: bench/dedupe.sh does not exist yet" >&2; exit 1; }
-	@./bench/dedupe.sh
+	@sh bench/dedupe.sh
 
 # The package comes before -rates: after a flag of the test's own, go test takes what
 # follows for the test's arguments.

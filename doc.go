@@ -27,7 +27,19 @@
 //
 // # Which type to pick
 //
-// [Filter] is the one: any n, any rate down to 1e-12, two cache lines per key. One goroutine may change it, any number may read it.
+// [Filter] is the one: any n, any rate down to 1e-12, two cache lines per key.
+// One goroutine may change it, any number may read it.
+//
+// [SyncFilter] is a Filter that many goroutines add to at once. Of those that
+// race to add one key at most one is told that it is new.
+//
+// [SplitBlock] is Apache Parquet's layout: one cache line per key, the fastest
+// where p is 0.3% or more, and too large below.
+//
+// All have the same verbs: Add and Contains for bytes, strings, integers and
+// hashes, one at a time or many. Many at a time is several times faster, because
+// the keys' lines are fetched from memory side by side. To fill a filter of
+// gigabytes, use [Filter.Prefault] and [Filter.Bulk].
 //
 // # What is promised
 //

@@ -1,0 +1,140 @@
+#!/bin/sh
+# Measures `bloomery dedupe` beside `sort -u` and `awk '!seen[$0]++'`, with cat
+# and wc as the floor, and prints one Markdown table.
+#
+#	sh bench/dedupe.sh
+#	N=1000000 RUNS=5 sh bench/dedupe.sh
+#
+# The input is N URL lines of about 80 bytes, a third of them repeats, shuffled,
+# the same on every machine. Every command reads the same file from the page
+# cache and writes to /dev/null, and then once more through a pipe. The runs of
+# the commands take turns; the table has the median. Needs sh, awk, sort and go,
+# and room for about three times the input in TMPDIR.
+set -eu
+export LC_ALL=C
+
+N=${N:-10000000}
+RUNS=${RUNS:-3}
+
+cd "$(dirname "$0")/.."
+dir=$(mktemp -d "${TMPDIR:-/tmp}/bloomery-dedupe.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+trap 'exit 1' HUP INT TERM
+lines=$dir/lines
+
+say() { echo "$@" >&2; }
+
+# Of D different lines the first N-D come twice. Their order is a permutation of
+# 0..N-1: four Feistel rounds on the smallest square of a power of two that
+# holds N, repeated until the result is below N.
+generate() {
+	awk -v N="$N" '
+		function mix(r, key) { return int((r + key) * (r + key) * 7919 / 64) % side }
+		function shuffled(i,  l, r, t, key) {
+			do {
+				l = int(i / side); r = i % side
+				for (key = 101; key <= 404; key += 101) { t = (l + mix(r, key)) % side; l = r; r = t }
+				i = l * side + r
+			} while (i >= N)
+			return i
+		}
+		BEGIN {
+			for (side = 1; side * side < N; side *= 2);
+			D = N - int(N / 3)
+			for (j = 0; j < N; j++) {
+				id = shuffled(j) % D
+				x = (id * 48271 + 11) % 2147483647
+				y = (x * 16807 + 7) % 2147483647
+				printf "https://site-%04d.example.com/catalogue/%03d/item-%09d?s=%08x&page=%d\n", x % 9973, y % 997, id, y, x % 89
+			}
+		}'
+}
+
+# run FILE NAME: runs the command of that name, and notes its time and memory.
+run() {
+	case $2 in
+	dedupe-n) "$dir/peak" "$1" "$dir/bloomery" dedupe -n "$N" "$lines" ;;
+	dedupe)   "$dir/peak" "$1" "$dir/bloomery" dedupe "$lines" ;;
+	sort)     "$dir/peak" "$1" sort -u -T "$dir" "$lines" ;;
+	awk)      "$dir/peak" "$1" awk '!seen[$0]++' "$lines" ;;
+	cat)      "$dir/peak" "$1" cat "$lines" ;;
+	wc)       "$dir/peak" "$1" wc -l "$lines" ;;
+	esac
+}
+
+title() {
+	case $1 in
+	dedupe-n) echo "\`bloomery dedupe -n $N\`" ;;
+	dedupe)   echo "\`bloomery dedupe\` (counts the lines first)" ;;
+	sort)     echo "\`LC_ALL=C sort -u\`" ;;
+	awk)      echo "\`awk '!seen[\$0]++'\`" ;;
+	cat)      echo "\`cat\`" ;;
+	wc)       echo "\`wc -l\`" ;;
+	esac
+}
+
+# median FILE COLUMN
+median() {
+	awk -v c="$2" '{ print $c }' "$1" | sort -n | awk '{ x[NR] = $1 } END { print (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 }'
+}
+
+# divide A B
+divide() { awk -v a="$1" -v b="$2" 'BEGIN { printf "%.1f", a / b }'; }
+
+verify() {
+	say "verifying the outputs ..."
+	sort -u -T "$dir" "$lines" >"$dir/sorted"
+	"$dir/bloomery" dedupe -n "$N" "$lines" >"$dir/ours"
+	distinct=$(wc -l <"$dir/sorted" | tr -d ' ')
+	ours=$(wc -l <"$dir/ours" | tr -d ' ')
+	sort -T "$dir" "$dir/ours" | comm -3 - "$dir/sorted" >"$dir/differ"
+	extra=$(grep -c '^[^	]' "$dir/differ" || true)
+	lost=$(grep -c '^	' "$dir/differ" || true)
+	order="the order was not compared"
+	if [ "$lost" = 0 ]; then
+		if awk '!seen[$0]++' "$lines" | cmp -s - "$dir/ours"; then
+			order="byte for byte what awk prints"
+		else
+			order="NOT WHAT AWK PRINTS"
+		fi
+	fi
+	echo "Outputs: $distinct different lines by \`sort -u\`, $ours by \`bloomery dedupe\`: $lost lost to false positives, $extra printed twice or invented; $order."
+	[ "$extra" = 0 ] && [ "$order" != "NOT WHAT AWK PRINTS" ]
+}
+
+model=$(awk -F': *' '/^model name/ { print $2; exit }' /proc/cpuinfo 2>/dev/null || sysctl -n machdep.cpu.brand_string 2>/dev/null || true)
+say "building ..."
+go build -o "$dir/bloomery" ./cmd/bloomery
+go build -o "$dir/peak" bench/peak/main.go
+say "generating $N lines ..."
+generate >"$lines"
+bytes=$(wc -c <"$lines" | tr -d ' ')
+cat "$lines" >/dev/null
+
+names="dedupe-n dedupe sort awk cat wc"
+i=1
+while [ "$i" -le "$RUNS" ]; do
+	for name in $names; do
+		say "run $i of $RUNS: $name"
+		run "$dir/$name.null" "$name" >/dev/null
+		run "$dir/$name.pipe" "$name" | cat >/dev/null
+	done
+	i=$((i + 1))
+done
+checked=$(verify) || { echo "$checked"; say "the outputs are wrong"; exit 1; }
+
+echo "$N lines, $bytes bytes, a third of the lines repeats; ${model:-unknown CPU}, $(getconf _NPROCESSORS_ONLN) cores; $(go version | awk '{ print $3, $4 }'); $(uname -s); $(awk -W version 2>/dev/null </dev/null | sed 1q); $(date -u +%Y-%m-%d). Median of $RUNS runs, the input in the page cache."
+echo
+echo "| command | to /dev/null | through a pipe | CPU time | peak memory | sort -u takes | awk takes |"
+echo "|---|---|---|---|---|---|---|"
+sort_time=$(median "$dir/sort.null" 1)
+awk_time=$(median "$dir/awk.null" 1)
+for name in $names; do
+	time=$(median "$dir/$name.null" 1)
+	memory=$(cat "$dir/$name.null" "$dir/$name.pipe" | awk '$3 > max { max = $3 } END { printf "%.0f", max / 1024 }')
+	printf '| %s | %.2f s | %.2f s | %.2f s | %s MiB | %s x | %s x |\n' "$(title "$name")" \
+		"$time" "$(median "$dir/$name.pipe" 1)" "$(median "$dir/$name.null" 2)" "$memory" \
+		"$(divide "$sort_time" "$time")" "$(divide "$awk_time" "$time")"
+done
+echo
+echo "$checked"

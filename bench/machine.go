@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// threadTime is the CPU time of this thread, in nanoseconds: time in which another
+// program had the core does not count.
+func threadTime() int64 {
+	var t unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
+		log.Fatal(err)
+	}
+	return t.Nano()
+}
+
+// writeHead says what the figures below it were taken on, and with.
+func writeHead(out io.Writer) {
+	fmt.Fprintf(out, "- CPU: %s, %d cores\n", cpuModel(), runtime.NumCPU())
+	fmt.Fprintf(out, "- %s %s/%s; huge pages: %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, hugePages())
+	fmt.Fprintf(out, "- %s\n", time.Now().Format("2006-01-02 15:04 MST"))
+	fmt.Fprintf(out, "- command: go run . %s\n", strings.Join(os.Args[1:], " "))
+	fmt.Fprintf(out, "- rivals: %s\n\n", strings.Join(versions(), ", "))
+}
+
+func cpuModel() string {
+	text, _ := os.ReadFile("/proc/cpuinfo") // a head without the model is still a head
+	var model, family, number string
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, ":")
+		value = strings.TrimSpace(value)
+		switch strings.TrimSpace(name) {
+		case "model name":
+			model = value
+		case "cpu family":
+			family = value
+		case "model":
+			number = value
+		}
+	}
+	if model == "" {
+		return "unknown"
+	}
+	return fmt.Sprintf("%s (family %s, model %s)", model, family, number)
+}
+
+// hugePages is the system's setting, the one in brackets of three.
+func hugePages() string {
+	text, _ := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
+	_, rest, ok := strings.Cut(string(text), "[")
+	setting, _, closed := strings.Cut(rest, "]")
+	if !ok || !closed {
+		return "unknown"
+	}
+	return setting
+}
+
+// versions lists the modules of the rivals, as built into this program.
+func versions() (list []string) {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return []string{"unknown"}
+	}
+	for _, module := range info.Deps {
+		for _, l := range libraries {
+			if module.Path == "github.com/"+l.name {
+				list = append(list, l.name+" "+module.Version)
+			}
+		}
+	}
+	return list
+}

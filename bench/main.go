@@ -1,0 +1,106 @@
+// Command bench measures the filters of github.com/bloomery/bloom beside the other
+// Bloom filters in Go, and beside what the machine's memory can do at best. It runs
+// on Linux.
+//
+//	go run .                            1e5 and 1e7 keys, one table, the project's targets
+//	go run . -n 1e5,1e7,1e8             with 1e8 too: wants 14 GB of free memory
+//	go run . -rivals blobloom -n 1e6    Filter, the bare touch and the named ones only
+//	go run . -only split                SplitBlock beside parquet-go
+//	go run . -only sync                 SyncFilter beside Filter, and two goroutines
+//	go run . -only bulk                 a bulk build of 1e9 keys
+//	go run . -charts ../docs            the charts, as SVG
+//
+// The method stands in measure.go. A contender is a file: see contender.go.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+)
+
+// options are what the flags say.
+type options struct {
+	sizes  []uint64 // n, each
+	rate   float64  // p
+	rounds int      // 0: by size
+}
+
+func main() {
+	log.SetFlags(0)
+	log.SetPrefix("bench: ")
+	sizes := flag.String("n", "", "sizes in keys, such as 1e5,1e7 (the default; 1e9 for -only bulk)")
+	rate := flag.Float64("p", 0.01, "false-positive rate")
+	rounds := flag.Int("rounds", 0, "rounds per figure (default by size: 15 below 1e6 keys, 9 below 1e8, 5)")
+	rivals := flag.String("rivals", "", "measure only libraries whose names contain one of these, such as parquet,blobloom")
+	only := flag.String("only", "", "split, sync or bulk: that comparison instead of the table")
+	charts := flag.String("charts", "", "measure for the charts and write them into this directory")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		log.Fatalf("unknown argument %q", flag.Arg(0))
+	}
+	if !(*rate > 0 && *rate < 1) {
+		log.Fatalf("-p %g: a rate is above 0 and below 1", *rate)
+	}
+	opt := options{rate: *rate, rounds: *rounds}
+	opt.sizes = parseSizes(*sizes)
+
+	// Garbage is collected where the harness says, never while a clock runs.
+	debug.SetGCPercent(-1)
+
+	out := io.Writer(os.Stdout)
+	writeHead(out)
+	switch {
+	case *charts != "":
+		drawCharts(*charts, opt)
+	case *only == "":
+		compare(out, opt, filterLibrary, choose(*rivals))
+	case *only == "split" || *only == "sync" || *only == "bulk":
+		writeOnly(out, *only, opt)
+	default:
+		log.Fatalf("-only %q: want split, sync or bulk", *only)
+	}
+}
+
+// compare measures the rivals beside base and writes the table and the targets.
+func compare(out io.Writer, opt options, base library, rivals []library) {
+	var results []*result
+	for _, n := range opt.sizesOr(1e5, 1e7) {
+		results = append(results, measure(n, opt, base, rivals))
+	}
+	writeTable(out, results)
+	writeTargets(out, results)
+}
+
+// parseSizes reads "1e5,1e7".
+func parseSizes(list string) (sizes []uint64) {
+	if list == "" {
+		return nil
+	}
+	for item := range strings.SplitSeq(list, ",") {
+		x, err := strconv.ParseFloat(item, 64)
+		if err != nil || x < 1000 || x > 1e11 {
+			log.Fatalf("-n %q: want sizes from 1e3 to 1e11, separated by commas", list)
+		}
+		sizes = append(sizes, uint64(x))
+	}
+	return sizes
+}
+
+func (o options) sizesOr(sizes ...uint64) []uint64 {
+	if o.sizes != nil {
+		return o.sizes
+	}
+	return sizes
+}
+
+// sizeName writes 100000 as 1e5 and 2500000 as 2.5e6.
+func sizeName(n uint64) string {
+	mantissa, exponent, _ := strings.Cut(strconv.FormatFloat(float64(n), 'e', -1, 64), "e+")
+	return fmt.Sprintf("%se%s", mantissa, strings.TrimPrefix(exponent, "0"))
+}

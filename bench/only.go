@@ -1,0 +1,20 @@
+package main
+
+import (
+	"io"
+
+	"github.com/bloomery/bloom"
+)
+
+// writeOnly is one comparison among the project's own filters.
+func writeOnly(out io.Writer, only string, opt options) {
+	switch only {
+	case "split":
+		compare(out, opt, library{"SplitBlock", newSplitBlock}, []library{touchLibrary, named(parq)})
+	case "sync":
+		compare(out, opt, filterLibrary, []library{touchLibrary, {"SyncFilter", newSyncFilter}})
+		writeScale(out, opt, "SyncFilter", func(n uint64, p float64) batchFilter { return must(bloom.NewSync(n, p)) })
+	case "bulk":
+		writeBulk(out, opt)
+	}
+}

@@ -1,0 +1,18 @@
+// The loops of touch.go where there is no assembly: without prefetch they are no
+// limit, only a hint. The twin is touch_amd64.s.
+
+//go:build !amd64
+
+package main
+
+import "unsafe"
+
+const touchForm = "plain Go, not prefetched"
+
+func touchOne(memory *byte, lines uint64, hashes *uint64, n int) uint64 {
+	return touchOneGo(unsafe.Slice(memory, lines*lineBytes), lines, unsafe.Slice(hashes, n))
+}
+
+func touchTwo(memory *byte, blocks uint64, hashes *uint64, n int) {
+	touchTwoGo(unsafe.Slice(memory, blocks*blockBytes), blocks, unsafe.Slice(hashes, n))
+}
