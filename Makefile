@@ -55,7 +55,6 @@ fmt:
 vet:
 	@echo "== go vet"
 	@$(GO) vet ./...
-	@cd bench && $(GO) vet ./...
 
 unit:
 	@echo "== go test"
