@@ -30,11 +30,36 @@
 // [Filter] is the one: any n, any rate down to 1e-12, two cache lines per key.
 // One goroutine may change it, any number may read it.
 //
+// The others are for when that is not enough:
+//
+//	many goroutines add              SyncFilter
+//	keys are removed                 Counting
+//	n is not known                   Scalable
+//	keys are forgotten after a time  Window
+//	some false positives are known   Exceptions
+//	one cache line, p above 0.3%     SplitBlock
+//	another program's filter         Classic
+//
 // [SyncFilter] is a Filter that many goroutines add to at once. Of those that
 // race to add one key at most one is told that it is new.
 //
+// [Counting] has counters of four bits in the place of bits, and so four times
+// the size. A key that was added can be removed.
+//
+// [Scalable] is a chain of filters that grows, and keeps its rate at any size,
+// for about half more bits per key.
+//
+// [Window] is a ring of filters. It finds what was added in the last hour or
+// day, and forgets what is older.
+//
+// [Exceptions] is a Filter with a list of keys that it is known to find by
+// mistake, and which are answered no.
+//
 // [SplitBlock] is Apache Parquet's layout: one cache line per key, the fastest
 // where p is 0.3% or more, and too large below.
+//
+// [Classic] is the filter of the textbooks, any m and k, under a numbered
+// [Scheme]: our own, or that of another program, whose bits it sets.
 //
 // All have the same verbs: Add and Contains for bytes, strings, integers and
 // hashes, one at a time or many. Many at a time is several times faster, because
@@ -65,7 +90,8 @@
 // against you: whoever knows the filter's seed can make keys that it takes for
 // old ones. For strangers' keys give Config.Secret, which turns on SipHash-2-4.
 //
-// A filter does not forget: no key can be removed from it.
+// A filter does not forget: no key can be removed from it, but from a Counting,
+// and only a Window forgets.
 //
 // A filter does not hide its keys from somebody who can guess them: anyone who
 // has an unkeyed filter can try keys on it.

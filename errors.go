@@ -24,6 +24,10 @@ var (
 	ErrUnlike = errors.New("bloom: unlike filters")
 )
 
+// ErrNotContained is [Exceptions.Except]'s: the filter does not contain the key
+// that is to be excepted, so there is nothing to except.
+var ErrNotContained = errors.New("bloom: key not contained")
+
 // Errors of reading a file.
 var (
 	// ErrFormat: the bytes are not a filter file, or a damaged one: bad magic,

@@ -4,10 +4,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
-	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -20,7 +18,10 @@ import (
 // permissions of the one it replaces, or those of any new file. A symbolic link
 // at path is replaced, not followed; what is not a file, such as a directory or
 // a device, is left alone and an error.
-func (f *Filter) Save(path string) error {
+func (f *Filter) Save(path string) error { return save(path, f.WriteTo) }
+
+// save lets write fill a file beside path, and puts it in path's place.
+func save(path string, write func(io.Writer) (int64, error)) error {
 	beside, err := createBeside(path)
 	if err != nil {
 		return fmt.Errorf("bloom: saving: %w", err)
@@ -32,7 +33,7 @@ func (f *Filter) Save(path string) error {
 			os.Remove(beside.Name())
 		}
 	}()
-	if _, err := f.WriteTo(beside); err != nil {
+	if _, err := write(beside); err != nil {
 		return err
 	}
 	if err := beside.Sync(); err != nil {
@@ -94,13 +95,23 @@ func syncDirectory(path string) error {
 // Load reads the file at path into memory and verifies all of it, as [Read]
 // does. Bytes behind the filter's end are an error.
 func Load(path string) (*Filter, error) {
+	return load(path, filterFrom)
+}
+
+// load reads the file at path and makes a filter of it.
+func load[F any](path string, from func(*stored) (*F, error)) (*F, error) {
 	file, size, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close()
-	f, err := readFilter(file, func(s *state) error { return s.fits(size) })
+	s, err := readStored(file, func(s *state) error { return s.fits(size) })
 	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	f, err := from(s)
+	if err != nil {
+		s.close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, nil
@@ -122,10 +133,16 @@ func Open(path string) (*Filter, error) {
 		return nil, err
 	}
 	defer file.Close() // the mapping outlives it
-	f, err := openMapped(file, size)
+	s, err := openStored(file, size)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	f, err := filterFrom(s)
+	if err != nil {
+		s.close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	f.readOnly = true
 	return f, nil
 }
 
@@ -150,32 +167,6 @@ func openRegular(path string) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
-func openMapped(file *os.File, size int64) (*Filter, error) {
-	head := make([]byte, bodyOffset)
-	if err := readFull(io.NewSectionReader(file, 0, size), head); err != nil {
-		return nil, err
-	}
-	f, s, err := decodeHead(head)
-	if err != nil {
-		return nil, err
-	}
-	if err := s.fits(size); err != nil {
-		return nil, err
-	}
-	if uint64(size) > math.MaxInt {
-		return nil, fmt.Errorf("%w: %d bytes are more than this machine can address", ErrBudget, size)
-	}
-	b, err := mapFile(file, size)
-	if err != nil {
-		return nil, fmt.Errorf("bloom: mapping: %w", err)
-	}
-	f.memory = newMapping(b)
-	f.readOnly = true
-	e := s.sections[0]
-	f.bits.Words = mappedWords(b[e.offset:][:e.length])
-	return f, nil
-}
-
 // mappedWords views mapped bytes as words, or copies them where the machine's
 // byte order is not the file's.
 func mappedWords(b []byte) []uint64 {
@@ -198,19 +189,5 @@ func (f *Filter) Verify() error {
 		return nil
 	}
 	defer f.keepAlive()
-	file := f.memory.bytes
-	_, s, err := decodeHead(file[:bodyOffset])
-	if err != nil {
-		return err
-	}
-	if !s.clean {
-		return fmt.Errorf("%w: the file was not closed cleanly, its checksums are old", ErrChecksum)
-	}
-	var sums []byte
-	for body := file[bodyOffset:s.checksums]; len(body) > 0; {
-		n := min(len(body), checksumSpan)
-		sums = binary.LittleEndian.AppendUint32(sums, crc32.Checksum(body[:n], castagnoli))
-		body = body[n:]
-	}
-	return compareSums(file[s.checksums:s.fileBytes], sums)
+	return verifyMapped(f.memory.bytes)
 }

@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"runtime"
 
@@ -277,4 +278,57 @@ func (f *Filter) mustBeOpen() {
 
 func panicReadOnly() {
 	panic("bloom: the filter was opened read-only: Clone it, or Load the file instead")
+}
+
+// stored lays the filter out as a file.
+func (f *Filter) stored() *stored {
+	f.mustBeOpen()
+	return newStored(
+		header{kind: kindFilter, scheme: schemePaired, hash: f.hash.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.meta},
+		f.added,
+		[]section{{kind: sectionPaired, probes: uint32(f.plan.Probes), blocks: f.plan.Blocks}},
+		[][]uint64{f.bits.Words},
+	)
+}
+
+// filterFrom makes the filter that a file holds.
+func filterFrom(s *stored) (*Filter, error) {
+	if err := s.mustHold(kindFilter); err != nil {
+		return nil, err
+	}
+	e := s.sections[0]
+	plan := pairedPlan(s.keys, s.rate, &e)
+	return &Filter{
+		bits:   kernel.Paired{Words: s.words[0], Blocks: e.blocks, Rows: kernel.RowsFor(plan.Probes / 2)},
+		hash:   storedHasher(s.hash),
+		added:  s.added,
+		plan:   plan,
+		meta:   s.meta,
+		memory: s.memory[0],
+	}, nil
+}
+
+// FileBytes is the length of the file that WriteTo writes, known beforehand.
+func (f *Filter) FileBytes() int64 {
+	return int64(bodyOffset + f.plan.Bytes() + checksumBytes(f.plan.Bytes()))
+}
+
+// WriteTo writes the filter as a file, in Bloomery's format (docs/format.md). It
+// needs no buffered writer: it writes a MiB at a time. The same filter gives the
+// same bytes on every machine. The secret of a keyed filter is not written.
+func (f *Filter) WriteTo(w io.Writer) (int64, error) {
+	defer f.keepAlive()
+	return f.stored().writeTo(w)
+}
+
+// Read reads a filter that WriteTo wrote and verifies all of it: every field,
+// every length and every checksum. limitBytes bounds the file it accepts; the
+// memory it takes grows only as bytes arrive, whatever the header claims. It
+// reads nothing past the filter's end.
+//
+// The error wraps [ErrFormat], [ErrVersion], [ErrChecksum], [ErrLimit] or
+// [ErrBudget] (no memory), or is the reader's own. A keyed filter comes back
+// locked: see [Filter.SetSecret].
+func Read(r io.Reader, limitBytes int64) (*Filter, error) {
+	return read(r, limitBytes, filterFrom)
 }

@@ -3,15 +3,14 @@ package bloom
 import (
 	"bytes"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
-	"io"
 	"math"
 	"math/bits"
 	"slices"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/scheme"
 )
 
 // The file, drawn in docs/format.md. Everything is little-endian.
@@ -41,18 +40,64 @@ const (
 	maxSections      = (pageBytes - 4 - stateTableOffset) / sectionBytes
 )
 
-// The kinds of filter that a file can hold.
+// The kinds of filter that a file can hold. Numbers are added, never changed.
 const (
-	kindFilter = 1
+	kindFilter     = 1
+	kindSplitBlock = 2
+	kindClassic    = 3
+	kindCounting   = 4
+	kindScalable   = 5
+	kindWindow     = 6
+	kindExceptions = 7
 )
+
+// A kind says what its files look like.
+type kind struct {
+	name     string
+	loader   string          // that reads them
+	hashes   []HashAlgorithm // that it may be filled with
+	sections []uint32        // their kinds
+	more     bool            // there may be more of the last one
+}
+
+var ours = []HashAlgorithm{XXH3, SipHash}
+
+var kinds = map[uint16]kind{
+	kindFilter:     {"a Filter", "Load", ours, []uint32{sectionPaired}, false},
+	kindSplitBlock: {"a SplitBlock", "LoadSplitBlock", []HashAlgorithm{XXH64, SipHash}, []uint32{sectionSplit}, false},
+	kindClassic:    {"a Classic", "LoadClassic", []HashAlgorithm{0, XXH3, SipHash, XXH64}, []uint32{sectionBits}, false},
+	kindCounting:   {"a Counting", "LoadCounting", ours, []uint32{sectionCounters}, false},
+	kindScalable:   {"a Scalable", "LoadScalable", ours, []uint32{sectionPaired}, true},
+	kindWindow:     {"a Window", "LoadWindow", ours, []uint32{sectionPaired}, true},
+	kindExceptions: {"a Filter with Exceptions", "LoadExceptions", ours, []uint32{sectionPaired, sectionKeys}, false},
+}
+
+// The schemes of all kinds but a Classic, whose schemes have numbers of their
+// own.
+const (
+	schemePaired = 1 // paired lines
+	schemeSplit  = 2 // Parquet's split blocks
+)
+
+// schemeFits reports whether a kind knows the scheme.
+func schemeFits(kind uint16, scheme uint32) bool {
+	switch kind {
+	case kindClassic:
+		return scheme <= math.MaxUint16 // classicFrom looks closer
+	case kindSplitBlock:
+		return scheme == schemeSplit
+	}
+	return scheme == schemePaired
+}
 
 // The kinds of section.
 const (
-	sectionPaired = 1 // words of a paired-line block array
+	sectionPaired   = 1 // bits in blocks of paired lines
+	sectionSplit    = 2 // bits in split blocks
+	sectionBits     = 3 // bits, any number: the blocks are single bits
+	sectionCounters = 4 // counters in blocks of paired lines
+	sectionKeys     = 5 // keys: the blocks are keys
 )
-
-// schemePaired is the paired-line layout: scheme number 1.
-const schemePaired = 1
 
 const stateClean = 1 // flag: the checksums are those of the body
 
@@ -66,6 +111,10 @@ type header struct {
 	keys   uint64  // n planned
 	rate   float64 // p planned
 	meta   map[string]string
+
+	// parameters are the kind's own: of a Scalable its growth and limit, of a
+	// Window its generations and span, of others zero.
+	parameters [2]uint64
 }
 
 // section is one entry of the table in a state page.
@@ -75,6 +124,14 @@ type section struct {
 	offset uint64 // from the file's start, a multiple of 4,096
 	length uint64 // bytes
 	blocks uint64
+
+	// Of the layers of a Scalable and the generations of a Window, zero for
+	// others: n and p planned, adds that were new, and when a generation began,
+	// in nanoseconds since 1970.
+	keys  uint64
+	rate  float64
+	added uint64
+	start int64
 }
 
 // state is page 1 or 2.
@@ -98,6 +155,8 @@ func (h *header) encode() ([]byte, error) {
 	le.PutUint64(page[24:], h.hash.Key)
 	le.PutUint64(page[32:], h.keys)
 	le.PutUint64(page[40:], math.Float64bits(h.rate))
+	le.PutUint64(page[48:], h.parameters[0])
+	le.PutUint64(page[56:], h.parameters[1])
 	page, err := appendMeta(page, h.meta)
 	if err != nil {
 		return nil, err
@@ -161,16 +220,21 @@ func decodeHeader(page []byte) (*header, error) {
 		hash:   HashIdentity{HashAlgorithm(le.Uint32(page[16:])), le.Uint64(page[24:])},
 		keys:   le.Uint64(page[32:]),
 		rate:   math.Float64frombits(le.Uint64(page[40:])),
+
+		parameters: [2]uint64{le.Uint64(page[48:]), le.Uint64(page[56:])},
 	}
+	known, ok := kinds[h.kind]
 	switch {
-	case h.kind != kindFilter:
+	case !ok:
 		return nil, fmt.Errorf("%w: kind %d", ErrVersion, h.kind)
-	case h.scheme != schemePaired:
-		return nil, fmt.Errorf("%w: scheme %d", ErrVersion, h.scheme)
-	case le.Uint32(page[16:]) != uint32(XXH3) && le.Uint32(page[16:]) != uint32(SipHash):
+	case !schemeFits(h.kind, h.scheme):
+		return nil, fmt.Errorf("%w: scheme %d in the file of %s", ErrVersion, h.scheme, known.name)
+	case le.Uint32(page[16:]) > math.MaxUint8 || !slices.Contains(known.hashes, h.hash.Algorithm):
 		return nil, fmt.Errorf("%w: hash %d", ErrVersion, le.Uint32(page[16:]))
 	case h.keys == 0 || h.keys > maxKeys || !(h.rate >= 0 && h.rate <= 1):
 		return nil, fmt.Errorf("%w: planned for %d keys at rate %g", ErrFormat, h.keys, h.rate)
+	case h.parameters != [2]uint64{} && h.kind != kindScalable && h.kind != kindWindow:
+		return nil, fmt.Errorf("%w: the header page has bytes in use that mean nothing to %s", ErrFormat, known.name)
 	}
 	var err error
 	if h.meta, err = decodeMeta(page[headerMetaOffset : pageBytes-4]); err != nil {
@@ -232,7 +296,10 @@ func (s *state) encode() []byte {
 		page = le.AppendUint64(page, e.offset)
 		page = le.AppendUint64(page, e.length)
 		page = le.AppendUint64(page, e.blocks)
-		page = append(page, make([]byte, sectionBytes-32)...)
+		page = le.AppendUint64(page, e.keys)
+		page = le.AppendUint64(page, math.Float64bits(e.rate))
+		page = le.AppendUint64(page, e.added)
+		page = le.AppendUint64(page, uint64(e.start))
 	}
 	return sealPage(page)
 }
@@ -300,6 +367,10 @@ func decodeStatePage(page []byte) (*state, error) {
 			offset: le.Uint64(e[8:]),
 			length: le.Uint64(e[16:]),
 			blocks: le.Uint64(e[24:]),
+			keys:   le.Uint64(e[32:]),
+			rate:   math.Float64frombits(le.Uint64(e[40:])),
+			added:  le.Uint64(e[48:]),
+			start:  int64(le.Uint64(e[56:])),
 		})
 	}
 	return s, nil
@@ -312,17 +383,8 @@ func decodeStatePage(page []byte) (*state, error) {
 func (s *state) check() error {
 	at := uint64(bodyOffset)
 	for i, e := range s.sections {
-		if e.kind != sectionPaired {
-			return fmt.Errorf("%w: section %d has kind %d", ErrVersion, i, e.kind)
-		}
-		if e.probes < 2 || e.probes > maxProbes || e.probes%2 != 0 {
-			return fmt.Errorf("%w: section %d has k %d", ErrFormat, i, e.probes)
-		}
-		if e.blocks == 0 || e.blocks > kernel.MaxBlocks {
-			return fmt.Errorf("%w: section %d has %d blocks", ErrFormat, i, e.blocks)
-		}
-		if over, length := bits.Mul64(e.blocks, kernel.BlockBytes); over != 0 || length != e.length {
-			return fmt.Errorf("%w: section %d has %d blocks in %d bytes", ErrFormat, i, e.blocks, e.length)
+		if err := e.check(i); err != nil {
+			return err
 		}
 		if e.offset != at {
 			return fmt.Errorf("%w: section %d begins at byte %d, not %d", ErrFormat, i, e.offset, at)
@@ -334,6 +396,71 @@ func (s *state) check() error {
 	}
 	if s.checksums != at || s.fileBytes != at+checksumBytes(at-bodyOffset) {
 		return fmt.Errorf("%w: checksums at byte %d of %d, where the sections end at %d", ErrFormat, s.checksums, s.fileBytes, at)
+	}
+	return nil
+}
+
+// check holds the numbers of section i against each other.
+func (e *section) check(i int) error {
+	bad := func(what string, value any) error {
+		return fmt.Errorf("%w: section %d has %s %v", ErrFormat, i, what, value)
+	}
+	var probesFit bool
+	var most, length uint64
+	over := uint64(0)
+	switch e.kind {
+	case sectionPaired, sectionCounters:
+		probesFit = e.probes >= 2 && e.probes <= maxProbes && e.probes%2 == 0
+		most = kernel.MaxBlocks
+		over, length = bits.Mul64(e.blocks, kernel.BlockBytes)
+		if e.kind == sectionCounters {
+			length *= kernel.CounterDigits // blocks are held to most first
+		}
+	case sectionSplit:
+		probesFit = e.probes == splitProbes
+		most = kernel.MaxSplitBlocks
+		over, length = bits.Mul64(e.blocks, kernel.SplitBlockBytes)
+	case sectionBits:
+		probesFit = e.probes >= 1 && e.probes <= scheme.MaxProbes
+		most = scheme.MaxBits
+		length = (e.blocks/64 + (e.blocks%64+63)/64) * 8
+	case sectionKeys:
+		probesFit = e.probes == 0
+		most = MaxExceptions
+		length = min(e.length/8*8, 4*MaxExceptions+MaxExceptionBytes+8)
+	default:
+		return fmt.Errorf("%w: section %d has kind %d", ErrVersion, i, e.kind)
+	}
+	switch {
+	case !probesFit:
+		return bad("k", e.probes)
+	case e.blocks > most || e.blocks == 0 && e.kind != sectionKeys:
+		return fmt.Errorf("%w: section %d has %d blocks", ErrFormat, i, e.blocks)
+	case over != 0 || length != e.length:
+		return fmt.Errorf("%w: section %d has %d blocks in %d bytes", ErrFormat, i, e.blocks, e.length)
+	case e.keys > maxKeys:
+		return bad("keys", e.keys)
+	case !(e.rate >= 0 && e.rate <= 1):
+		return bad("rate", e.rate)
+	}
+	return nil
+}
+
+// checkKind holds the sections against the kind of filter.
+func (s *state) checkKind(number uint16) error {
+	k := kinds[number]
+	if n := len(s.sections); n < len(k.sections) || n > len(k.sections) && !k.more {
+		return fmt.Errorf("%w: %s has %d sections", ErrFormat, k.name, n)
+	}
+	layers := number == kindScalable || number == kindWindow
+	for i, e := range s.sections {
+		if want := k.sections[min(i, len(k.sections)-1)]; e.kind != want {
+			return fmt.Errorf("%w: section %d of %s has kind %d, not %d", ErrFormat, i, k.name, e.kind, want)
+		}
+		unused := e.keys == 0 && math.Float64bits(e.rate) == 0 && e.added == 0 && e.start == 0
+		if layers && e.keys == 0 || !layers && !unused || e.start != 0 && number != kindWindow {
+			return fmt.Errorf("%w: section %d has bytes in use that mean nothing to %s, or none that must be", ErrFormat, i, k.name)
+		}
 	}
 	return nil
 }
@@ -351,240 +478,4 @@ func roundUp(n, unit uint64) uint64 { return (n + unit - 1) / unit * unit }
 // checksumBytes is the length of the checksums of so much body.
 func checksumBytes(body uint64) uint64 {
 	return (roundUp(body, checksumSpan)/checksumSpan + 1) * 4
-}
-
-// layOut builds the header and state of the filter as one file.
-func (f *Filter) layOut() (*header, *state) {
-	length := f.plan.Bytes()
-	end := bodyOffset + length
-	return &header{
-			kind:   kindFilter,
-			scheme: schemePaired,
-			hash:   f.hash.id,
-			keys:   f.plan.Keys,
-			rate:   f.plan.Rate,
-			meta:   f.meta,
-		}, &state{
-			generation: 1,
-			clean:      true,
-			added:      f.added,
-			checksums:  end,
-			fileBytes:  end + checksumBytes(length),
-			sections: []section{{
-				kind:   sectionPaired,
-				probes: uint32(f.plan.Probes),
-				offset: bodyOffset,
-				length: length,
-				blocks: f.plan.Blocks,
-			}},
-		}
-}
-
-// FileBytes is the length of the file that WriteTo writes, known beforehand.
-func (f *Filter) FileBytes() int64 {
-	_, s := f.layOut()
-	return int64(s.fileBytes)
-}
-
-// WriteTo writes the filter as a file, in Bloomery's format (docs/format.md). It
-// needs no buffered writer: it writes a MiB at a time. The same filter gives the
-// same bytes on every machine. The secret of a keyed filter is not written.
-func (f *Filter) WriteTo(w io.Writer) (int64, error) {
-	f.mustBeOpen()
-	h, s := f.layOut()
-	head, err := h.encode()
-	if err != nil {
-		return 0, err
-	}
-	head = append(head, s.encode()...)
-	head = append(head, make([]byte, pageBytes)...) // page 2: never written
-	n, err := w.Write(head)
-	written := int64(n)
-	if err != nil {
-		return written, fmt.Errorf("bloom: writing the header: %w", err)
-	}
-	sums := make([]byte, 0, checksumBytes(f.plan.Bytes()))
-	for part := range fileParts(f.bits.Words) {
-		sums = binary.LittleEndian.AppendUint32(sums, crc32.Checksum(part, castagnoli))
-		n, err := w.Write(part)
-		written += int64(n)
-		if err != nil {
-			return written, fmt.Errorf("bloom: writing the bits: %w", err)
-		}
-	}
-	f.keepAlive()
-	sums = binary.LittleEndian.AppendUint32(sums, crc32.Checksum(sums, castagnoli))
-	n, err = w.Write(sums)
-	written += int64(n)
-	if err != nil {
-		return written, fmt.Errorf("bloom: writing the checksums: %w", err)
-	}
-	return written, nil
-}
-
-// fileParts yields the words as the bytes of the file, a checksum span at a
-// time: a view of memory where the byte order allows it.
-func fileParts(words []uint64) func(yield func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		var buffer []byte
-		for len(words) > 0 {
-			n := min(len(words), checksumSpan/8)
-			var part []byte
-			if littleEndian {
-				part = wordBytes(words[:n])
-			} else {
-				buffer = buffer[:0]
-				for _, word := range words[:n] {
-					buffer = binary.LittleEndian.AppendUint64(buffer, word)
-				}
-				part = buffer
-			}
-			if !yield(part) {
-				return
-			}
-			words = words[n:]
-		}
-	}
-}
-
-// Read reads a filter that WriteTo wrote and verifies all of it: every field,
-// every length and every checksum. limitBytes bounds the file it accepts; the
-// memory it takes grows only as bytes arrive, whatever the header claims. It
-// reads nothing past the filter's end.
-//
-// The error wraps [ErrFormat], [ErrVersion], [ErrChecksum], [ErrLimit] or
-// [ErrBudget] (no memory), or is the reader's own. A keyed filter comes back
-// locked: see [Filter.SetSecret].
-func Read(r io.Reader, limitBytes int64) (*Filter, error) {
-	return readFilter(r, func(s *state) error {
-		if limitBytes < 0 || s.fileBytes > uint64(limitBytes) {
-			return fmt.Errorf("%w: the file has %d bytes, the limit is %d", ErrLimit, s.fileBytes, limitBytes)
-		}
-		return nil
-	})
-}
-
-// readFilter reads a filter whose length passes the check accept.
-func readFilter(r io.Reader, accept func(*state) error) (*Filter, error) {
-	head := make([]byte, bodyOffset)
-	if err := readFull(r, head); err != nil {
-		return nil, err
-	}
-	f, s, err := decodeHead(head)
-	if err != nil {
-		return nil, err
-	}
-	if err := accept(s); err != nil {
-		return nil, err
-	}
-	if !s.clean {
-		return nil, fmt.Errorf("%w: the file was not closed cleanly, its checksums are old: make it again from its keys, or use a saved copy", ErrChecksum)
-	}
-	sums, err := f.readBody(r, s.sections[0].length)
-	if err == nil {
-		err = checkStoredSums(r, sums)
-	}
-	if err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
-}
-
-// decodeHead makes a filter without its words from the first three pages.
-func decodeHead(head []byte) (*Filter, *state, error) {
-	h, err := decodeHeader(head[:pageBytes])
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := decodeState(head[pageBytes:])
-	if err != nil {
-		return nil, nil, err
-	}
-	if len(s.sections) != 1 {
-		return nil, nil, fmt.Errorf("%w: a filter has one section, not %d", ErrFormat, len(s.sections))
-	}
-	e := s.sections[0]
-	plan := Plan{Keys: h.keys, Rate: h.rate, Bits: e.blocks * kernel.BlockBits, Probes: int(e.probes), Blocks: e.blocks, Layout: PairedLines}
-	f := &Filter{
-		bits:  kernel.Paired{Blocks: e.blocks, Rows: kernel.RowsFor(plan.Probes / 2)},
-		hash:  hasher{id: h.hash, locked: h.hash.Algorithm == SipHash},
-		added: s.added,
-		plan:  plan,
-		meta:  h.meta,
-	}
-	return f, s, nil
-}
-
-// firstGrowth is how many words readBody allocates before the first byte has
-// come.
-const firstGrowth = checksumSpan / 8
-
-// readBody reads length bytes of words and returns their checksums. It doubles
-// the room each time that is full, so it never holds more than twice what has
-// really arrived; the last step is exact.
-func (f *Filter) readBody(r io.Reader, length uint64) (sums []byte, err error) {
-	total := length / 8
-	have := uint64(0)
-	for have < total {
-		if have == uint64(len(f.bits.Words)) {
-			words, memory, err := newWords(min(total, max(2*have, firstGrowth)))
-			if err != nil {
-				return nil, err
-			}
-			copy(words, f.bits.Words)
-			f.memory.close()
-			f.bits.Words, f.memory = words, memory
-		}
-		n := min(total-have, checksumSpan/8)
-		words := f.bits.Words[have:][:n]
-		part := wordBytes(words)
-		if err := readFull(r, part); err != nil {
-			return nil, err
-		}
-		sums = binary.LittleEndian.AppendUint32(sums, crc32.Checksum(part, castagnoli))
-		if !littleEndian {
-			for i, word := range words {
-				words[i] = bits.ReverseBytes64(word)
-			}
-		}
-		have += n
-	}
-	return sums, nil
-}
-
-// checkStoredSums reads the checksums at the end of the file and holds them
-// against those computed from the body.
-func checkStoredSums(r io.Reader, sums []byte) error {
-	stored := make([]byte, len(sums)+4)
-	if err := readFull(r, stored); err != nil {
-		return err
-	}
-	return compareSums(stored, sums)
-}
-
-func compareSums(stored, sums []byte) error {
-	list, own := stored[:len(stored)-4], stored[len(stored)-4:]
-	if crc32.Checksum(list, castagnoli) != binary.LittleEndian.Uint32(own) {
-		return fmt.Errorf("%w: the list of checksums is damaged", ErrChecksum)
-	}
-	for i := 0; i < len(list); i += 4 {
-		if !slices.Equal(list[i:i+4], sums[i:i+4]) {
-			from := bodyOffset + uint64(i/4)*checksumSpan
-			return fmt.Errorf("%w: the file is damaged within the MiB at byte %d", ErrChecksum, from)
-		}
-	}
-	return nil
-}
-
-// readFull is io.ReadFull with a file that ends too early told as such.
-func readFull(r io.Reader, b []byte) error {
-	_, err := io.ReadFull(r, b)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: the file ends too early", ErrFormat)
-	}
-	if err != nil {
-		return fmt.Errorf("bloom: reading a filter: %w", err)
-	}
-	return nil
 }

@@ -86,6 +86,11 @@ func newHasher(seed uint64, secret []byte) (hasher, error) {
 	return h, nil
 }
 
+// storedHasher is the hasher of a filter that was read: a keyed one is locked.
+func storedHasher(id HashIdentity) hasher {
+	return hasher{id: id, locked: id.Algorithm == SipHash}
+}
+
 // unlock gives a locked hasher its secret.
 func (h *hasher) unlock(secret []byte) error {
 	if h.id.Algorithm != SipHash {

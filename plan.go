@@ -45,6 +45,10 @@ const (
 	// SplitBlocks is [SplitBlock]'s, from Apache Parquet: eight bits in a block
 	// of 256.
 	SplitBlocks Layout = 2
+
+	// AnyBits is [Classic]'s: no blocks, each bit anywhere. Plan.Blocks counts
+	// single bits.
+	AnyBits Layout = 3
 )
 
 func (l Layout) String() string {
@@ -82,7 +86,7 @@ var splitBlocks = geometry{
 	name:      "split blocks",
 	blockBits: kernel.SplitBlockBits,
 	maxBlocks: kernel.MaxSplitBlocks,
-	probes:    []int{8},
+	probes:    []int{splitProbes},
 	minRate:   1e-8, // four times the textbook's space
 	rate:      func(n, blocks uint64, _ int) float64 { return splitRate(n, blocks) },
 }
@@ -93,12 +97,14 @@ func (l Layout) geometry() *geometry {
 		return &pairedLines
 	case SplitBlocks:
 		return &splitBlocks
+	case AnyBits:
+		return &classicBits
 	}
 	return nil
 }
 
 // Bytes is the memory that the bits take.
-func (p Plan) Bytes() uint64 { return p.Bits / 8 }
+func (p Plan) Bytes() uint64 { return (p.Bits + 7) / 8 }
 
 // BitsPerKey is m/n.
 func (p Plan) BitsPerKey() float64 { return float64(p.Bits) / float64(p.Keys) }
@@ -119,7 +125,8 @@ func (p Plan) String() string {
 func ClassicBitsPerKey(p float64) float64 { return -math.Log2(p) / math.Ln2 }
 
 const (
-	maxProbes = 16
+	maxProbes   = 16 // of paired lines
+	splitProbes = 8  // of split blocks
 
 	// maxKeys keeps n/2^64, the chance to meet another key's hash, below one in
 	// a million, and n exact in a float64.

@@ -2,10 +2,16 @@ package bloom
 
 import (
 	"fmt"
+	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/bloomery/bloom/internal/kernel"
 )
+
+// Filters with filters. Union is exact: the bits are those of a filter that got
+// the keys of both. All else is not, since a bit does not say whose it is; each
+// method's doc says what is left to rely on.
 
 // Union adds everything that g holds to f: bit by bit OR, so that f answers as
 // if all keys of both had been added to it. The plan stays f's.
@@ -25,7 +31,7 @@ func (f *Filter) Union(g *Filter) error {
 	if g.bits.Blocks%f.bits.Blocks != 0 {
 		return fmt.Errorf("%w: %d blocks do not fold onto %d: the size of the added filter must be a multiple", ErrUnlike, g.bits.Blocks, f.bits.Blocks)
 	}
-	orFolded(f.bits.Words, g.bits.Words)
+	orFolded(f.bits.Words, g.bits.Words, kernel.WordsPerBlock)
 	f.added += g.added
 	g.keepAlive()
 	return nil
@@ -51,7 +57,7 @@ func (f *Filter) Fold(by uint64) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	orFolded(g.bits.Words, f.bits.Words)
+	orFolded(g.bits.Words, f.bits.Words, kernel.WordsPerBlock)
 	g.added = f.added
 	g.meta = f.Meta()
 	f.keepAlive()
@@ -80,10 +86,337 @@ func (f *Filter) alike(g *Filter) error {
 	return nil
 }
 
+// Intersect leaves in f the bits that g has too. All keys that were added to both
+// are still found. So are some that were added to one of them only, or to
+// neither: the bits that two different keys have in common stay as well. The
+// rate is at most that of either filter, and more than that of a filter of the
+// common keys. Report's Added is then at most too high.
+//
+// The error wraps [ErrUnlike] if hash, k or size differ, and then nothing has
+// changed.
+func (f *Filter) Intersect(g *Filter) error {
+	if err := f.sameShape(g); err != nil {
+		return err
+	}
+	f.mustBeWritable()
+	and(f.bits.Words, g.bits.Words)
+	f.added = min(f.added, g.added)
+	f.keepAlive()
+	g.keepAlive()
+	return nil
+}
+
+// Difference takes the bits that g has out of f. This is NOT SOUND: a key that
+// was added to f only is lost when one of its bits is also set in g, for other
+// keys, and then Contains answers no for a key that was added. What is found
+// afterwards was in f and is not in g, as far as either can tell; nothing may be
+// concluded from what is not found. To subtract keys keep a [Counting], or make
+// the filter again from its keys.
+//
+// The error is as for Intersect.
+func (f *Filter) Difference(g *Filter) error {
+	if err := f.sameShape(g); err != nil {
+		return err
+	}
+	f.mustBeWritable()
+	andNot(f.bits.Words, g.bits.Words)
+	f.keepAlive()
+	g.keepAlive()
+	return nil
+}
+
+// Subset reports whether every bit of f is set in g. False is certain: f has a
+// key that g has not. True means that each key of f is found in g, by right or
+// by mistake. The error is as for Intersect.
+func (f *Filter) Subset(g *Filter) (bool, error) {
+	if err := f.sameShape(g); err != nil {
+		return false, err
+	}
+	subset := isSubset(f.bits.Words, g.bits.Words)
+	f.keepAlive()
+	g.keepAlive()
+	return subset, nil
+}
+
+// Overlap estimates how many keys f and g have in common. The error is as for
+// Intersect.
+func (f *Filter) Overlap(g *Filter) (Overlap, error) {
+	if err := f.sameShape(g); err != nil {
+		return Overlap{}, err
+	}
+	o := overlapOf(f.bits.Words, g.bits.Words, f.plan)
+	f.keepAlive()
+	g.keepAlive()
+	return o, nil
+}
+
+// sameShape is alike for methods that go bit by bit.
+func (f *Filter) sameShape(g *Filter) error {
+	f.mustBeOpen()
+	g.mustBeOpen()
+	if err := f.alike(g); err != nil {
+		return err
+	}
+	return sameBlocks(f.bits.Blocks, g.bits.Blocks)
+}
+
+func sameBlocks(f, g uint64) error {
+	if f != g {
+		return fmt.Errorf("%w: one has %d blocks, the other %d: Fold the larger one first", ErrUnlike, f, g)
+	}
+	return nil
+}
+
+func (f *Filter) mustBeWritable() {
+	if f.readOnly {
+		panicReadOnly()
+	}
+}
+
+// Union adds everything that g holds to f; see [Filter.Union]. g may be larger by
+// a whole factor.
+func (f *SplitBlock) Union(g *SplitBlock) error {
+	if err := f.alike(g); err != nil {
+		return err
+	}
+	if g.bits.Blocks%f.bits.Blocks != 0 {
+		return fmt.Errorf("%w: %d blocks do not fold onto %d: the size of the added filter must be a multiple", ErrUnlike, g.bits.Blocks, f.bits.Blocks)
+	}
+	orFolded(f.bits.Words, g.bits.Words, kernel.SplitBlockWords)
+	f.added += g.added
+	f.keepAlive()
+	g.keepAlive()
+	return nil
+}
+
+// Fold returns a new filter of a by-th of the size that holds the same keys, at a
+// higher rate; see [Filter.Fold].
+func (f *SplitBlock) Fold(by uint64) (*SplitBlock, error) {
+	f.mustBeOpen()
+	if by == 0 || f.bits.Blocks%by != 0 {
+		return nil, fmt.Errorf("%w: %d blocks cannot be folded by %d: make the filter with Config.Folds", ErrConfig, f.bits.Blocks, by)
+	}
+	g := &SplitBlock{hash: f.hash, plan: f.plan, added: f.added, meta: f.Meta()}
+	g.plan.Blocks /= by
+	g.plan.Bits = g.plan.Blocks * kernel.SplitBlockBits
+	g.plan.Rate = g.plan.RateAt(g.plan.Keys)
+	words, memory, err := newWords(g.plan.Blocks * kernel.SplitBlockWords)
+	if err != nil {
+		return nil, err
+	}
+	g.bits, g.memory = kernel.Split{Words: words, Blocks: g.plan.Blocks}, memory
+	orFolded(words, f.bits.Words, kernel.SplitBlockWords)
+	f.keepAlive()
+	return g, nil
+}
+
+// Intersect leaves in f the bits that g has too; see [Filter.Intersect].
+func (f *SplitBlock) Intersect(g *SplitBlock) error {
+	if err := f.sameShape(g); err != nil {
+		return err
+	}
+	and(f.bits.Words, g.bits.Words)
+	f.added = min(f.added, g.added)
+	f.keepAlive()
+	g.keepAlive()
+	return nil
+}
+
+// Difference takes the bits that g has out of f, and is NOT SOUND; see
+// [Filter.Difference].
+func (f *SplitBlock) Difference(g *SplitBlock) error {
+	if err := f.sameShape(g); err != nil {
+		return err
+	}
+	andNot(f.bits.Words, g.bits.Words)
+	f.keepAlive()
+	g.keepAlive()
+	return nil
+}
+
+// Subset reports whether every bit of f is set in g; see [Filter.Subset].
+func (f *SplitBlock) Subset(g *SplitBlock) (bool, error) {
+	if err := f.sameShape(g); err != nil {
+		return false, err
+	}
+	subset := isSubset(f.bits.Words, g.bits.Words)
+	f.keepAlive()
+	g.keepAlive()
+	return subset, nil
+}
+
+// Overlap estimates how many keys f and g have in common.
+func (f *SplitBlock) Overlap(g *SplitBlock) (Overlap, error) {
+	if err := f.sameShape(g); err != nil {
+		return Overlap{}, err
+	}
+	o := overlapOf(f.bits.Words, g.bits.Words, f.plan)
+	f.keepAlive()
+	g.keepAlive()
+	return o, nil
+}
+
+func (f *SplitBlock) alike(g *SplitBlock) error {
+	f.mustBeOpen()
+	g.mustBeOpen()
+	if f.hash.id != g.hash.id {
+		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.hash.id, g.hash.id)
+	}
+	return nil
+}
+
+func (f *SplitBlock) sameShape(g *SplitBlock) error {
+	if err := f.alike(g); err != nil {
+		return err
+	}
+	return sameBlocks(f.bits.Blocks, g.bits.Blocks)
+}
+
+// Union adds everything that g holds to f: f then has the very bits of a filter
+// that all keys of both were added to. The error wraps [ErrUnlike] if scheme,
+// hash, m or k differ, and then nothing has changed.
+func (f *Classic) Union(g *Classic) error {
+	if err := f.alike(g); err != nil {
+		return err
+	}
+	orFolded(f.words, g.words, 1)
+	f.added += g.added
+	f.keepAlive()
+	g.keepAlive()
+	return nil
+}
+
+// Intersect leaves in f the bits that g has too. All keys that were added to both
+// are still found. But so are some that were added to one, or neither: f is not
+// what a filter of the common keys would be, and its rate is higher. Report's
+// Added is then at most too high. The error is as for Union.
+func (f *Classic) Intersect(g *Classic) error {
+	if err := f.alike(g); err != nil {
+		return err
+	}
+	and(f.words, g.words)
+	f.added = min(f.added, g.added)
+	f.keepAlive()
+	g.keepAlive()
+	return nil
+}
+
+// alike refuses filters whose bits mean different things, and closed ones.
+func (f *Classic) alike(g *Classic) error {
+	f.mustBeOpen()
+	g.mustBeOpen()
+	switch {
+	case !f.scheme.is(g.scheme):
+		return fmt.Errorf("%w: one has the scheme %v, the other %v", ErrUnlike, f.scheme, g.scheme)
+	case f.hash.id != g.hash.id:
+		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.hash.id, g.hash.id)
+	case f.plan.Bits != g.plan.Bits:
+		return fmt.Errorf("%w: one has m %d, the other %d", ErrUnlike, f.plan.Bits, g.plan.Bits)
+	case f.plan.Probes != g.plan.Probes:
+		return fmt.Errorf("%w: one has k %d, the other %d", ErrUnlike, f.plan.Probes, g.plan.Probes)
+	}
+	return nil
+}
+
+// Difference takes the bits that g has out of f, and is NOT SOUND; see
+// [Filter.Difference].
+func (f *Classic) Difference(g *Classic) error {
+	if err := f.alike(g); err != nil {
+		return err
+	}
+	andNot(f.words, g.words)
+	f.keepAlive()
+	g.keepAlive()
+	return nil
+}
+
+// Subset reports whether every bit of f is set in g; see [Filter.Subset].
+func (f *Classic) Subset(g *Classic) (bool, error) {
+	if err := f.alike(g); err != nil {
+		return false, err
+	}
+	subset := isSubset(f.words, g.words)
+	f.keepAlive()
+	g.keepAlive()
+	return subset, nil
+}
+
+// Overlap estimates how many keys f and g have in common.
+func (f *Classic) Overlap(g *Classic) (Overlap, error) {
+	if err := f.alike(g); err != nil {
+		return Overlap{}, err
+	}
+	o := overlapOf(f.words, g.words, f.plan)
+	f.keepAlive()
+	g.keepAlive()
+	return o, nil
+}
+
+// Overlap is what two filters tell of the sets they hold, by their bits (Swamidass
+// and Baldi 2007, section 2.4). All are estimates, and +Inf where a filter is
+// saturated.
+type Overlap struct {
+	Keys, Others float64 // in the one filter, and in the other
+	Union        float64 // keys in either
+	Intersection float64 // keys in both: Keys + Others - Union, not below zero
+
+	// IntersectionError is the standard error of Intersection, or more: the three
+	// estimates it is made of are taken for independent. A small intersection of
+	// large sets cannot be told from none.
+	IntersectionError float64
+}
+
+// Jaccard is the share of the keys in either filter that are in both, 0 to 1.
+func (o Overlap) Jaccard() float64 {
+	if o.Union == 0 {
+		return 1 // two empty sets are equal
+	}
+	return min(o.Intersection/o.Union, 1)
+}
+
+// overlapOf counts the bits of two filters of one plan's m and k.
+func overlapOf(f, g []uint64, plan Plan) Overlap {
+	var inF, inG, inEither int
+	for i, word := range f {
+		inF += bits.OnesCount64(word)
+		inG += bits.OnesCount64(g[i])
+		inEither += bits.OnesCount64(word | g[i])
+	}
+	m, k := float64(plan.Bits), float64(plan.Probes)
+	var o Overlap
+	var e1, e2, e3 float64
+	o.Keys, e1 = estimateKeys(float64(inF)/m, 0, m, k)
+	o.Others, e2 = estimateKeys(float64(inG)/m, 0, m, k)
+	o.Union, e3 = estimateKeys(float64(inEither)/m, 0, m, k)
+	o.Intersection = max(o.Keys+o.Others-o.Union, 0)
+	o.IntersectionError = math.Sqrt(e1*e1 + e2*e2 + e3*e3)
+	return o
+}
+
+func and(dst, src []uint64) {
+	for i, word := range src {
+		dst[i] &= word
+	}
+}
+
+func andNot(dst, src []uint64) {
+	for i, word := range src {
+		dst[i] &^= word
+	}
+}
+
+func isSubset(f, g []uint64) bool {
+	for i, word := range f {
+		if word&^g[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // orFolded ORs src onto dst, len(src)/len(dst) blocks of src onto each block of
 // dst.
-func orFolded(dst, src []uint64) {
-	const block = kernel.WordsPerBlock
+func orFolded(dst, src []uint64, block int) {
 	by := len(src) / len(dst)
 	for d := 0; d < len(dst); d += block {
 		for s := d * by; s < (d+block)*by; s += block {

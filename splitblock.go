@@ -2,8 +2,11 @@ package bloom
 
 import (
 	"fmt"
+	"io"
+	"maps"
 	"math/bits"
 	"runtime"
+	"slices"
 
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/cespare/xxhash/v2"
@@ -22,6 +25,7 @@ type SplitBlock struct {
 	hash   hasher
 	plan   Plan
 	added  uint64
+	meta   map[string]string
 	memory *mapping
 }
 
@@ -193,8 +197,62 @@ func measureSplitBlock(words []uint64) (rate float64, set int) {
 	return rate, set
 }
 
-// Clear empties the filter; its plan and hash stay.
+// SetSecret gives a keyed filter that was read from a file its secret; see
+// [Filter.SetSecret].
+func (f *SplitBlock) SetSecret(secret []byte) error { return f.hash.unlock(secret) }
+
+// NeedsSecret reports whether SetSecret must be called before keys can be
+// hashed.
+func (f *SplitBlock) NeedsSecret() bool { return f.hash.locked }
+
+// Meta returns a copy of the user metadata that the file carries.
+func (f *SplitBlock) Meta() map[string]string { return maps.Clone(f.meta) }
+
+// SetMeta replaces the user metadata; see [Filter.SetMeta].
+func (f *SplitBlock) SetMeta(meta map[string]string) error {
+	if _, err := appendMeta(nil, meta); err != nil {
+		return err
+	}
+	f.meta = maps.Clone(meta)
+	return nil
+}
+
+// Clone returns a filter with the same bits in memory of its own. It panics when
+// there is no memory for it.
+func (f *SplitBlock) Clone() *SplitBlock {
+	f.mustBeOpen()
+	words, memory, err := newWords(uint64(len(f.bits.Words)))
+	if err != nil {
+		panic(err)
+	}
+	copy(words, f.bits.Words)
+	f.keepAlive()
+	g := *f
+	g.bits.Words, g.memory, g.meta = words, memory, maps.Clone(f.meta)
+	return &g
+}
+
+// Equal reports whether f and g have the same hash, size and bits.
+func (f *SplitBlock) Equal(g *SplitBlock) bool {
+	f.mustBeOpen()
+	g.mustBeOpen()
+	equal := f.hash.id == g.hash.id && slices.Equal(f.bits.Words, g.bits.Words)
+	f.keepAlive()
+	g.keepAlive()
+	return equal
+}
+
+// mustBeOpen is for the methods that go through all words; see
+// [Filter.mustBeOpen].
+func (f *SplitBlock) mustBeOpen() {
+	if f.bits.Blocks == 0 {
+		panic("bloom: the filter is closed, or was never made: use NewSplitBlock or LoadSplitBlock")
+	}
+}
+
+// Clear empties the filter; its plan, hash and metadata stay.
 func (f *SplitBlock) Clear() {
+	f.mustBeOpen()
 	clear(f.bits.Words)
 	f.keepAlive()
 	f.added = 0
@@ -210,3 +268,47 @@ func (f *SplitBlock) Close() error {
 func (f *SplitBlock) String() string { return fmt.Sprintf("split blocks: %v; %v", f.plan, f.hash.id) }
 
 func (f *SplitBlock) keepAlive() { runtime.KeepAlive(f) }
+
+// stored lays the filter out as a file.
+func (f *SplitBlock) stored() *stored {
+	f.mustBeOpen()
+	return newStored(
+		header{kind: kindSplitBlock, scheme: schemeSplit, hash: f.hash.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.meta},
+		f.added,
+		[]section{{kind: sectionSplit, probes: splitProbes, blocks: f.plan.Blocks}},
+		[][]uint64{f.bits.Words},
+	)
+}
+
+// splitBlockFrom makes the filter that a file holds.
+func splitBlockFrom(s *stored) (*SplitBlock, error) {
+	if err := s.mustHold(kindSplitBlock); err != nil {
+		return nil, err
+	}
+	e := s.sections[0]
+	return &SplitBlock{
+		bits:   kernel.Split{Words: s.words[0], Blocks: e.blocks},
+		hash:   storedHasher(s.hash),
+		added:  s.added,
+		plan:   Plan{Keys: s.keys, Rate: s.rate, Bits: e.blocks * kernel.SplitBlockBits, Probes: splitProbes, Blocks: e.blocks, Layout: SplitBlocks},
+		meta:   s.meta,
+		memory: s.memory[0],
+	}, nil
+}
+
+// WriteTo writes the filter as a file; see [Filter.WriteTo].
+func (f *SplitBlock) WriteTo(w io.Writer) (int64, error) {
+	defer f.keepAlive()
+	return f.stored().writeTo(w)
+}
+
+// Save writes the filter to a file at path; see [Filter.Save].
+func (f *SplitBlock) Save(path string) error { return save(path, f.WriteTo) }
+
+// ReadSplitBlock reads a filter that [SplitBlock.WriteTo] wrote; see [Read].
+func ReadSplitBlock(r io.Reader, limitBytes int64) (*SplitBlock, error) {
+	return read(r, limitBytes, splitBlockFrom)
+}
+
+// LoadSplitBlock reads the file at path; see [Load].
+func LoadSplitBlock(path string) (*SplitBlock, error) { return load(path, splitBlockFrom) }

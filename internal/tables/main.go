@@ -4,6 +4,9 @@
 //	go run ./internal/tables textbook   bits per key and k of the textbook filter
 //	go run ./internal/tables layouts    space and cache lines of four layouts
 //	go run ./internal/tables overfill   what more keys than planned do to the rate
+//	go run ./internal/tables tightening bits per key of a chain, by series of rates
+//	go run ./internal/tables growing    a Scalable beside filters that knew n
+//	go run ./internal/tables windows    bits per key of a Window, by generations
 package main
 
 import (
@@ -22,9 +25,10 @@ var rates = []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6}
 const manyKeys = 10_000_000
 
 func main() {
-	tables := map[string]func(){"overhead": overhead, "textbook": textbook, "layouts": layouts, "overfill": overfill}
+	tables := map[string]func(){"overhead": overhead, "textbook": textbook, "layouts": layouts, "overfill": overfill,
+		"tightening": tightening, "growing": growing, "windows": windows}
 	if len(os.Args) != 2 || tables[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: go run ./internal/tables overhead|textbook|layouts|overfill")
+		fmt.Fprintln(os.Stderr, "usage: go run ./internal/tables overhead|textbook|layouts|overfill|tightening|growing|windows")
 		os.Exit(2)
 	}
 	tables[os.Args[1]]()
@@ -71,23 +75,6 @@ func textbook() {
 	row(perKey...)
 	row(ideal...)
 	row(whole...)
-}
-
-func overfill() {
-	titles := []string{"planned p"}
-	loads := []float64{0.5, 1, 1.5, 2, 3, 5, 10}
-	for _, load := range loads {
-		titles = append(titles, fmt.Sprintf("%g n", load))
-	}
-	head(titles...)
-	for _, p := range rates {
-		plan := mustPlan(p)
-		cells := []string{name(p)}
-		for _, load := range loads {
-			cells = append(cells, fmt.Sprintf("%.2g", plan.RateAt(uint64(load*manyKeys))))
-		}
-		row(cells...)
-	}
 }
 
 // mustPlan plans our layout.

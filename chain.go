@@ -1,0 +1,319 @@
+package bloom
+
+import (
+	"math"
+	"math/bits"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/bloomery/bloom/internal/kernel"
+)
+
+// chain is what a Scalable or a Window looks in: filters of one hash, the newest
+// first. A chain does not change its shape. Whoever grows or turns it makes
+// another and puts that in its place, so that readers need no lock.
+//
+// Only the newest layer is written. That makes one winner of those that add a
+// key at the same time:
+//
+//   - What the older layers said of a key stays true, they are frozen; so they
+//     are asked before any lock is taken.
+//   - The newest layer decides by itself, as SyncFilter does, under the lock of
+//     the key's block.
+//   - In between the chain must not change. So whoever adds holds one of its
+//     gates, the one chosen by the hash, and looks whether the chain is still in
+//     its place; who replaces it holds them all.
+type chain struct {
+	layers []*SyncFilter
+	gates  []gate
+
+	// room is how many new keys the newest layer may still take, but for those
+	// that its gates have taken out: see refill.
+	room atomic.Int64
+
+	starts []int64 // Window: when each layer began, nanoseconds after its origin
+	err    error   // Scalable: why the chain takes more keys than planned
+}
+
+// gate is a lock on a cache line of its own, and the number of new keys that may
+// go through it before room is asked again: then goroutines seldom meet at room.
+type gate struct {
+	sync.Mutex
+	left int64
+	_    [48]byte
+}
+
+const (
+	// maxLayers is above what any growth factor reaches before the keys of a
+	// layer do maxKeys, and bounds a Window's generations.
+	maxLayers = 64
+
+	maxGates    = 64
+	keysPerGate = 1024 // gates of less would take more memory than they are worth
+
+	unlimited = math.MaxInt64 / 2 // room
+)
+
+func newChain(layers []*SyncFilter, room int64) *chain {
+	gates := uint64(1) << bits.Len64(layers[0].plan.Keys/keysPerGate)
+	c := &chain{layers: layers, gates: make([]gate, min(gates, maxGates))}
+	c.room.Store(room)
+	return c
+}
+
+// gate is where a key goes through.
+func (c *chain) gate(h uint64) *gate { return &c.gates[h&uint64(len(c.gates)-1)] }
+
+func (c *chain) lock() {
+	for i := range c.gates {
+		c.gates[i].Lock()
+	}
+}
+
+func (c *chain) unlock() {
+	for i := range c.gates {
+		c.gates[i].Unlock()
+	}
+}
+
+// refill lets some new keys through a gate, which the caller holds: fewer, the
+// less room there is. It reports whether there was any.
+func (c *chain) refill(g *gate) bool {
+	g.left = c.take(max(c.room.Load()/int64(4*len(c.gates)), 1))
+	return g.left > 0
+}
+
+// take takes room for n new keys, or as many as there is room for.
+func (c *chain) take(n int64) int64 {
+	for {
+		room := c.room.Load()
+		n = min(n, room)
+		if n <= 0 || c.room.CompareAndSwap(room, room-n) {
+			return max(n, 0)
+		}
+	}
+}
+
+// collect takes back what is left at the gates, all of which the caller holds,
+// and returns the room there is: exactly what the newest layer's plan leaves.
+func (c *chain) collect() int64 {
+	for i := range c.gates {
+		c.room.Add(c.gates[i].left)
+		c.gates[i].left = 0
+	}
+	return c.room.Load()
+}
+
+// freeze returns the filter for use in a chain where nobody adds to it any more:
+// the same bits, without the locks, which would be an eighth of a small filter's
+// size. The caller holds all gates.
+func (f *SyncFilter) freeze() *SyncFilter {
+	frozen := f.sameBits(make([]kernel.Stripe, 1))
+	frozen.stripes[0].Count(f.added())
+	return frozen
+}
+
+// emptied clears the bits and returns the filter that has them. Lookups that
+// still have f in their chain may answer either way.
+func (f *SyncFilter) emptied() *SyncFilter {
+	kernel.ClearShared(f.bits.Words)
+	runtime.KeepAlive(f)
+	return f.sameBits(kernel.NewStripes(f.bits.Blocks))
+}
+
+func (f *SyncFilter) sameBits(stripes []kernel.Stripe) *SyncFilter {
+	return &SyncFilter{bits: f.bits, stripes: stripes, hash: f.hash, plan: f.plan, memory: f.memory}
+}
+
+func (c *chain) containsHash(h uint64) bool {
+	found := anyContains(c.layers, h)
+	runtime.KeepAlive(c)
+	return found
+}
+
+// anyContains asks layer by layer. The answer is no for nearly all, so the
+// processor goes on to the next layer before it is there, and their cache misses
+// overlap.
+func anyContains(layers []*SyncFilter, h uint64) bool {
+	for _, layer := range layers {
+		if layer.bits.ContainsSync(h) {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *chain) containsBatch(hashes []uint64, found []bool) int {
+	s := newSieve(hashes)
+	clear(found)
+	n := 0
+	for i, layer := range c.layers {
+		n += s.drop(i, layer, found)
+	}
+	runtime.KeepAlive(c)
+	sieves.Put(s)
+	return n
+}
+
+// sieve is a chunk of keys on their way through the layers, from the newest to
+// the oldest. Only those that a layer does not have go on to the next: the newest
+// layers have most of the keys.
+type sieve struct {
+	hashes  [chunk]uint64
+	at      [chunk]uint16 // where the key stands in its chunk
+	answers [chunk]bool
+	seen    [chunk]bool
+	n       int // keys still in the sieve
+
+	// recent guesses from the calls before; a wrong guess costs time, so it does
+	// no harm that the pool mixes filters up.
+	recent [maxLayers]kernel.Recent
+}
+
+var sieves = sync.Pool{New: func() any { return new(sieve) }}
+
+func newSieve(hashes []uint64) *sieve {
+	s := sieves.Get().(*sieve)
+	s.n = copy(s.hashes[:], hashes)
+	for i := range s.n {
+		s.at[i] = uint16(i)
+	}
+	return s
+}
+
+// drop takes the keys out that the layer, the i-th, has, and returns how many.
+// found, if not nil, becomes true where they stand in their chunk.
+func (s *sieve) drop(i int, layer *SyncFilter, found []bool) int {
+	if s.n == 0 {
+		return 0
+	}
+	hits := layer.bits.ContainsBatchSync(s.hashes[:s.n], s.answers[:s.n], &s.recent[i])
+	if hits == 0 {
+		return 0
+	}
+	kept := 0
+	for j, has := range s.answers[:s.n] {
+		if has {
+			if found != nil {
+				found[s.at[j]] = true
+			}
+			continue
+		}
+		s.hashes[kept], s.at[kept] = s.hashes[j], s.at[j]
+		kept++
+	}
+	s.n = kept
+	return hits
+}
+
+// addTo adds the first n keys to the layer, takes them out and returns how many
+// were new to it. isNew, of the whole chunk, says which.
+func (s *sieve) addTo(layer *SyncFilter, n int, isNew []bool) (added int) {
+	added = layer.bits.AddBatchSync(layer.stripes, s.hashes[:n], s.answers[:n])
+	for j, is := range s.answers[:n] {
+		isNew[s.at[j]] = is
+	}
+	copy(s.hashes[:], s.hashes[n:s.n])
+	copy(s.at[:], s.at[n:s.n])
+	s.n -= n
+	return added
+}
+
+// reports are those of the layers, oldest first.
+func (c *chain) reports() []Report {
+	reports := make([]Report, len(c.layers))
+	for i, layer := range c.layers {
+		reports[len(reports)-1-i] = layer.Report()
+	}
+	return reports
+}
+
+// plan sums up the layers' plans. A stranger is found if any layer finds it, so
+// its chance is at most the sum of theirs.
+func (c *chain) plan() Plan {
+	sum := c.layers[0].plan
+	for _, layer := range c.layers[1:] {
+		sum.Keys += layer.plan.Keys
+		sum.Rate += layer.plan.Rate
+		sum.Bits += layer.plan.Bits
+		sum.Blocks += layer.plan.Blocks
+	}
+	return sum
+}
+
+// report sums up the layers' reports. The rate is that of layers that answer
+// independently of each other, as they do when no key is in two of them; if keys
+// are, it is less.
+func (c *chain) report() Report {
+	sum := Report{Plan: c.plan()}
+	passed := 0. // the logarithm of the chance that no layer finds a stranger
+	for _, r := range c.reports() {
+		passed += math.Log1p(-r.Rate)
+		sum.RateError = math.Hypot(sum.RateError, r.RateError)
+		sum.Fill += r.Fill * float64(r.Plan.Bits) / float64(sum.Plan.Bits)
+		sum.Keys += r.Keys
+		sum.KeysError = math.Hypot(sum.KeysError, r.KeysError)
+		sum.Added += r.Added
+	}
+	sum.Rate = -math.Expm1(passed)
+	if left := float64(sum.Plan.Keys) - sum.Keys; left > 0 {
+		sum.Remaining = uint64(left)
+	}
+	return sum
+}
+
+func (c *chain) close() (first error) {
+	for _, layer := range c.layers {
+		if err := layer.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+// sections are those of the layers for a file, oldest first, and words a copy of
+// their bits: layers may change, or be cleared for their next turn, as soon as
+// the gates, all of which the caller holds now, are open again.
+func (c *chain) sections() (sections []section, words [][]uint64, memory []*mapping, err error) {
+	for _, layer := range slices.Backward(c.layers) {
+		e := section{
+			kind:   sectionPaired,
+			probes: uint32(layer.plan.Probes),
+			blocks: layer.plan.Blocks,
+			keys:   layer.plan.Keys,
+			rate:   layer.plan.Rate,
+			added:  layer.added(),
+		}
+		copied, mapped, err := newWords(uint64(len(layer.bits.Words)))
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		kernel.CopyShared(copied, layer.bits.Words)
+		sections, words, memory = append(sections, e), append(words, copied), append(memory, mapped)
+	}
+	return sections, words, memory, nil
+}
+
+// layersFrom makes the layers, newest first, that a file has oldest first. Only
+// the newest gets locks.
+func layersFrom(s *stored, hash hasher) []*SyncFilter {
+	layers := make([]*SyncFilter, 0, len(s.sections))
+	for i, e := range slices.Backward(s.sections) {
+		stripes := uint64(1)
+		if len(layers) == 0 {
+			stripes = e.blocks
+		}
+		layer := &SyncFilter{
+			bits:    kernel.Paired{Words: s.words[i], Blocks: e.blocks, Rows: kernel.RowsFor(int(e.probes) / 2)},
+			stripes: kernel.NewStripes(stripes),
+			hash:    hash,
+			plan:    pairedPlan(e.keys, e.rate, &e),
+			memory:  s.memory[i],
+		}
+		layer.stripes[0].Count(e.added)
+		layers = append(layers, layer)
+	}
+	return layers
+}

@@ -1,0 +1,91 @@
+package bloom
+
+import (
+	"testing"
+	"time"
+)
+
+// TestAddLooksAgain: between the look for a key and its gate, the chain was
+// replaced, and somebody else has added the key to its new layer. Whoever adds to
+// the old one then would be a second winner, and in a Window, too early forgotten.
+func TestAddLooksAgain(t *testing.T) {
+	const h = 0x123456789abcdef
+	for _, batch := range []bool{false, true} {
+		f, err := NewScalable(1000, 1e-6)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w, err := NewWindow(1000, 1e-6, time.Hour)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, c := range map[string]struct {
+			chain interface {
+				Load() *chain
+				Store(*chain)
+			}
+			add  func(h uint64) bool
+			many func(hashes []uint64, isNew []bool) int
+		}{
+			"Scalable": {&f.chain, f.AddHash, f.AddHashes},
+			"Window":   {&w.chain, w.AddHash, w.AddHashes},
+		} {
+			old := c.chain.Load()
+			old.lock()
+			answer := make(chan bool)
+			go func() {
+				if batch {
+					answer <- c.many([]uint64{1, h, 2}, nil) == 3
+				} else {
+					answer <- c.add(h)
+				}
+			}()
+			time.Sleep(20 * time.Millisecond) // it stands at the gate
+
+			layer, err := newLayer(old.layers[0].plan, old.layers[0].hash)
+			if err != nil {
+				t.Fatal(err)
+			}
+			layer.AddHash(h)
+			next := newChain([]*SyncFilter{layer, old.layers[0].freeze()}, unlimited)
+			next.starts = []int64{0, 0}
+			c.chain.Store(next)
+			old.unlock()
+			if <-answer {
+				t.Errorf("%s, batch %v: the key has two winners", name, batch)
+			}
+			if n := old.layers[0].Report().Added; n != 0 {
+				t.Errorf("%s, batch %v: %d keys were added to a layer that was frozen", name, batch, n)
+			}
+		}
+	}
+}
+
+// TestGatesShareTheRoom: what is taken out and given back adds up, and the layer
+// is full only when no gate has anything left.
+func TestGatesShareTheRoom(t *testing.T) {
+	f, err := NewScalable(100_000, 0.01)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := f.chain.Load()
+	if len(c.gates) != maxGates {
+		t.Fatalf("%d gates", len(c.gates))
+	}
+	room, taken := c.room.Load(), int64(0)
+	for i := range c.gates {
+		if !c.refill(&c.gates[i]) {
+			t.Fatalf("gate %d gets nothing", i)
+		}
+		taken += c.gates[i].left
+	}
+	if taken > room/3 || c.room.Load() != room-taken {
+		t.Errorf("of %d the gates took %d, and %d is left", room, taken, c.room.Load())
+	}
+	if got := c.take(room); got != room-taken || c.take(1) != 0 || c.refill(new(gate)) {
+		t.Errorf("take of everything got %d", got)
+	}
+	if got := c.collect(); got != taken || c.gates[0].left != 0 {
+		t.Errorf("collect found %d of %d", got, taken)
+	}
+}

@@ -1,0 +1,200 @@
+package bloom
+
+import (
+	"errors"
+	"math"
+	"math/big"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestClassicRateExact compares the exact rate with inclusion and exclusion in
+// numbers of 1,000 bits: p = sum_j P(j different bits) sum_s (-1)^s C(j,s) (1-s/m)^(kn).
+func TestClassicRateExact(t *testing.T) {
+	const prec = 1000
+	for _, tt := range []struct {
+		n, m uint64
+		k    int
+	}{{1, 1, 1}, {1, 10, 3}, {3, 10, 3}, {1, 2, 5}, {5, 3, 8}, {10, 96, 7}, {100, 960, 7}, {11, 1024, 64}, {40, 64, 1}, {1000, 9585, 7}, {2, 255, 255}, {300, 5000, 12}} {
+		want := new(big.Float).SetPrec(prec)
+		different := make([]*big.Float, tt.k+1)
+		for j := range different {
+			different[j] = new(big.Float).SetPrec(prec)
+		}
+		different[0].SetInt64(1)
+		share := func(u uint64) *big.Float {
+			return new(big.Float).SetPrec(prec).Quo(new(big.Float).SetPrec(prec).SetUint64(u), new(big.Float).SetPrec(prec).SetUint64(tt.m))
+		}
+		for range tt.k {
+			for j := tt.k; j >= 0; j-- {
+				different[j].Mul(different[j], share(uint64(j)))
+				if j > 0 && uint64(j) <= tt.m {
+					different[j].Add(different[j], new(big.Float).Mul(different[j-1], share(tt.m-uint64(j-1))))
+				}
+			}
+		}
+		for j := 0; j <= tt.k && uint64(j) <= tt.m; j++ {
+			for s := 0; s <= j; s++ {
+				miss, power := share(tt.m-uint64(s)), new(big.Float).SetPrec(prec).SetInt64(1)
+				for throws := tt.n * uint64(tt.k); throws > 0; throws >>= 1 {
+					if throws&1 != 0 {
+						power.Mul(power, miss)
+					}
+					miss = new(big.Float).SetPrec(prec).Mul(miss, miss)
+				}
+				power.Mul(power, new(big.Float).SetPrec(prec).SetInt(new(big.Int).Binomial(int64(j), int64(s))))
+				power.Mul(power, different[j])
+				if s&1 != 0 {
+					power.Neg(power)
+				}
+				want.Add(want, power)
+			}
+		}
+		w, _ := want.Float64()
+		if got := classicExact(tt.n*uint64(tt.k), float64(tt.m), tt.k); !(math.Abs(got/w-1) < 1e-11) {
+			t.Errorf("n %d, m %d, k %d: rate %.15g, want %.15g", tt.n, tt.m, tt.k, got, w)
+		}
+	}
+}
+
+// TestClassicRateSeam: on both sides of exactBelow the exact rate and the one for
+// large filters are the same, for every fill and k.
+func TestClassicRateSeam(t *testing.T) {
+	for _, probes := range []int{1, 2, 7, 10, 20, 64} {
+		for _, load := range []float64{1e-4, 0.01, 0.3, math.Ln2, 2, 10} {
+			n := uint64(max(exactBelow*load/float64(probes), 1))
+			exact := classicExact(n*uint64(probes), exactBelow, probes) + hashFloor(n)
+			if got := classicRate(n, exactBelow, probes); !(math.Abs(got/exact-1) < 2e-4) {
+				t.Errorf("n %d, m %d, k %d: rate %.10g, exactly %.10g", n, exactBelow, probes, got, exact)
+			}
+		}
+	}
+}
+
+// TestClassicPlans: the rate is kept, one bit less would not keep it, and m is
+// what the textbook says but for the price of a whole k.
+func TestClassicPlans(t *testing.T) {
+	for _, n := range []uint64{1, 2, 3, 10, 1000, 1e6, 1e9, 1e12} {
+		for _, p := range []float64{0.9, 0.5, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-6, 1e-9} {
+			plan, err := Config{Keys: n, Rate: p}.PlanClassic()
+			if hashFloor(n) > p/2 {
+				if !errors.Is(err, ErrRate) {
+					t.Errorf("n %d, p %g: error %v, want ErrRate", n, p, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Errorf("n %d, p %g: %v", n, p, err)
+				continue
+			}
+			if plan.Rate > p || plan.Layout != AnyBits || plan.Blocks != plan.Bits {
+				t.Errorf("n %d, p %g: plan %+v", n, p, plan)
+			}
+			for k := 1; k <= mostTriedProbes && plan.Bits > 1; k++ {
+				if classicRate(n, plan.Bits-1, k) <= p {
+					t.Errorf("n %d, p %g: %d bits are enough with k %d, the plan is %v", n, p, plan.Bits-1, k, plan)
+				}
+			}
+			if over := plan.BitsPerKey()/ClassicBitsPerKey(p) - 1; n >= 1000 && p < 0.5 && (over < 0 || over > 0.03) {
+				t.Errorf("n %d, p %g: %v, %+.2g of the textbook's bits", n, p, plan, over)
+			}
+		}
+	}
+}
+
+// TestClassicThreeWays: m and k given; from n; from n and p.
+func TestClassicThreeWays(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		c    ClassicConfig
+		n, m uint64
+		k    int
+	}{
+		{"m and k", ClassicConfig{Bits: 10, Probes: 3}, 2, 10, 3},
+		{"m, k and n", ClassicConfig{Bits: 10, Probes: 3, Keys: 7}, 7, 10, 3},
+		{"n", ClassicConfig{Keys: 1000}, 1000, 10_000, 7},
+		{"n, a scheme with k 2", ClassicConfig{Keys: 1000, Scheme: SchemeSHA256MD5}, 1000, 10_000, 2},
+		{"n, a scheme with powers of two", ClassicConfig{Keys: 1000, Scheme: SchemeRedisSetBit}, 1000, 1 << 14, 11},
+		{"n and p, truncated", ClassicConfig{Keys: 1_000_000, Rate: 0.01, Formula: FormulaTruncated}, 1_000_000, 9_567_152, 6},
+		{"n and p, ceiling", ClassicConfig{Keys: 1_000_000, Rate: 0.01, Formula: FormulaCeiling}, 1_000_000, 9_585_059, 7},
+		{"n and p, Guava", ClassicConfig{Keys: 10_000, Rate: 0.0001, Scheme: SchemeGuava64}, 10_000, 191_744, 13},
+		{"n and p, DCSO", ClassicConfig{Keys: 418_299_668, Rate: 1e-4, Scheme: SchemeDCSO}, 418_299_668, 8_018_853_474, 14},
+		{"n and p, the Java class has one size", ClassicConfig{Keys: 1000, Rate: 0.5, Scheme: SchemeJavaBitSet}, 1000, 2 << 28, 8},
+		{"n and p, k 2", ClassicConfig{Keys: 100, Rate: 0.01, Scheme: SchemeSHA256MD5}, 100, 1899, 2},
+		{"n and p, powers of two", ClassicConfig{Keys: 1000, Rate: 0.01, Scheme: SchemeRedisSetBit}, 1000, 1 << 14, 11},
+		{"n and m", ClassicConfig{Keys: 1000, Bits: 14_378}, 1000, 14_378, 10},
+		{"whole longs", ClassicConfig{Bits: 100, Probes: 3, Scheme: SchemeGuava64}, 29, 128, 3},
+	} {
+		p, err := tt.c.Plan()
+		if err != nil || p.Keys != tt.n || p.Bits != tt.m || p.Probes != tt.k {
+			t.Errorf("%s: plan %v, %v, want n %d, m %d, k %d", tt.name, p, err, tt.n, tt.m, tt.k)
+		} else if want := classicRate(tt.n, tt.m, tt.k); p.Rate != want || p.RateAt(tt.n) != want {
+			t.Errorf("%s: rate %g, want %g", tt.name, p.Rate, want)
+		}
+	}
+	p, err := ClassicConfig{Bits: 9585, Rate: 0.01}.Plan()
+	if err != nil || p.Keys < 990 || p.Keys > 1000 || p.Rate > 0.01 {
+		t.Errorf("m and p: plan %v, %v", p, err)
+	}
+}
+
+func TestClassicRefusals(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		c    ClassicConfig
+		err  error
+		says string
+	}{
+		{"nothing", ClassicConfig{}, ErrConfig, "give two of"},
+		{"k alone", ClassicConfig{Probes: 3}, ErrConfig, "give two of"},
+		{"n = 0", ClassicConfig{Rate: 0.01}, ErrConfig, "give two of"}, // bits-and-blooms made k = 2^63, and Add never came back
+		{"p = 1", ClassicConfig{Keys: 10, Rate: 1}, ErrConfig, "above 0 and below 1"},
+		{"p = NaN", ClassicConfig{Keys: 10, Rate: math.NaN()}, ErrConfig, "above 0 and below 1"},
+		{"p too small", ClassicConfig{Keys: 10, Rate: 1e-300}, ErrRate, "below"},
+		{"huge k", ClassicConfig{Bits: 10, Probes: math.MaxInt}, ErrConfig, "k must be from 1 to 255"},
+		{"negative k", ClassicConfig{Bits: 10, Probes: -1}, ErrConfig, "k must be from 1 to 255"},
+		{"huge m", ClassicConfig{Bits: 1<<45 + 1, Probes: 3}, ErrConfig, "m must be from 1 to 35184372088832"},
+		{"largest m", ClassicConfig{Bits: math.MaxUint64, Probes: 3, Scheme: SchemeGuava64}, ErrConfig, "m must be from"},
+		{"huge n", ClassicConfig{Keys: 1 << 60}, ErrConfig, ""},
+		{"n alone", ClassicConfig{Keys: 1 << 44}, ErrConfig, "m must be from"},
+		{"all three, too few bits", ClassicConfig{Keys: 1000, Bits: 100, Rate: 0.01}, ErrRate, "leave one"},
+		{"budget", ClassicConfig{Keys: 1e6, Rate: 0.01, Budget: 1e6}, ErrBudget, "bytes"},
+		{"k = 0 by the formula", ClassicConfig{Keys: 1000, Rate: 0.5, Scheme: SchemeMD5IndexKey}, ErrRate, "k = 0"},
+		{"m = 0 by the formula", ClassicConfig{Keys: 1, Rate: 0.9999, Scheme: SchemeGuava64}, ErrRate, "m = 0"},
+		{"formula without p", ClassicConfig{Keys: 1000, Bits: 1000, Formula: FormulaDCSO}, ErrConfig, "works from Keys and Rate"},
+		{"no such formula", ClassicConfig{Keys: 1000, Rate: 0.1, Formula: 99}, ErrConfig, "formula 99"},
+		{"Java, not a power of two", ClassicConfig{Bits: math.MaxInt32, Probes: 8, Scheme: SchemeJavaBitSet}, ErrConfig, "power of two"},
+		{"Java, 2<<30", ClassicConfig{Bits: 2 << 30, Probes: 8, Scheme: SchemeJavaBitSet}, ErrConfig, "in Java"},
+		{"Java, nine seeds", ClassicConfig{Bits: 1024, Probes: 9, Scheme: SchemeJavaBitSet}, ErrConfig, "from 1 to 8"},
+		{"two hashes, k = 3", ClassicConfig{Bits: 8, Probes: 3, Scheme: SchemeSHA256MD5}, ErrConfig, "k must be 2"},
+		{"bloomfilter.js above 2^31", ClassicConfig{Bits: 3 << 30, Probes: 3, Scheme: SchemeBloomFilterJS64}, ErrConfig, "nine keys of ten"},
+		{"Guava above 2^31 longs", ClassicConfig{Bits: 1 << 37, Probes: 3, Scheme: SchemeGuava64}, ErrConfig, "longs"},
+		{"Redis above 2^32", ClassicConfig{Bits: 1 << 33, Probes: 6, Scheme: SchemeRedisSetBit}, ErrConfig, "Redis string"},
+		{"seed", ClassicConfig{Bits: 64, Probes: 6, Scheme: SchemeRedisBloom, Seed: 1}, ErrConfig, "no seed"},
+		{"secret", ClassicConfig{Bits: 64, Probes: 6, Scheme: SchemeGuava64, Secret: make([]byte, 16)}, ErrConfig, "no secret"},
+		{"short secret", ClassicConfig{Bits: 64, Probes: 6, Secret: make([]byte, 15)}, ErrConfig, "16 bytes"},
+	} {
+		began := time.Now()
+		f, err := tt.c.New()
+		if f != nil || !errors.Is(err, tt.err) || !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: error %v, want %v that says %q", tt.name, err, tt.err, tt.says)
+		}
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("%s: refused after %v", tt.name, took)
+		}
+	}
+	if _, err := (Config{Keys: 10, Rate: 0.1, Folds: 2}).NewClassic(); !errors.Is(err, ErrConfig) {
+		t.Errorf("Folds: error %v, want ErrConfig", err)
+	}
+}
+
+// TestTextbookRateIsLow: what the comment on classicRate says of the textbook's
+// formula.
+func TestTextbookRateIsLow(t *testing.T) {
+	const n, m, k = 10, 96, 7
+	textbook := math.Pow(-math.Expm1(n*k*math.Log1p(-1./m)), k)
+	if ratio := classicRate(n, m, k) / textbook; ratio < 1.06 || ratio > 1.07 {
+		t.Errorf("the rate is %.3f of the textbook's", ratio)
+	}
+}

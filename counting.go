@@ -1,0 +1,421 @@
+package bloom
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+
+	"github.com/bloomery/bloom/internal/kernel"
+)
+
+// Counting is a [Filter] from which keys can be removed: every bit has become a
+// counter of four bits, which takes four times the memory (Fan, Cao, Almeida and
+// Broder 2000). Adding a key adds one to its k counters, removing it takes one
+// off, and a key is found where none of them is zero.
+//
+// Two things can go wrong with such a filter, and what happens here is this.
+//
+// Overflow: a counter that has come to [MaxCount] stays there, whatever is
+// removed, since nobody knows any more how many keys it stands for. So an
+// overflow never loses a key; the key that was added too often can no longer be
+// removed altogether, and the rate suffers by so much. Without repeated keys one
+// counter in 1e15 gets that far. [Counting.Report] says how many have.
+//
+// Removing what was never added: a key that is not found is refused. But a key
+// that is found by mistake, with probability p, cannot be told from one that was
+// added: removing it takes one off counters that belong to other keys, and some
+// of those may then be missing: FALSE NEGATIVES. The same happens where a key is
+// removed more often than it was added. So remove only what you know was added,
+// from a list of your own, and not because Contains says so. The filter then has
+// no false negatives, ever.
+//
+// Adding a key that is there already counts it again, and it is gone when it has
+// been removed as often. Not adding the keys that Contains finds would be wrong:
+// one that is found by mistake goes missing together with the keys for whose
+// sake it was found.
+//
+// Any number of goroutines may read a Counting at once; a method that changes it
+// must run alone. The zero Counting is not usable: make one with [NewCounting]
+// or [Config.NewCounting]. After Close every method panics.
+type Counting struct {
+	counters kernel.Counters
+	hash     hasher
+	plan     Plan
+	added    uint64 // adds that answered true
+	memory   *mapping
+}
+
+// MaxCount is where a counter of a [Counting] stays.
+const MaxCount = kernel.MaxCount
+
+// NewCounting returns an empty counting filter for n keys at false-positive rate
+// p; see [New]. n is the number of different keys that are in it at one time.
+func NewCounting(n uint64, p float64) (*Counting, error) {
+	return Config{Keys: n, Rate: p}.NewCounting()
+}
+
+// NewCounting returns an empty counting filter of the planned size.
+func (c Config) NewCounting() (*Counting, error) {
+	plan, err := c.PlanCounting()
+	if err != nil {
+		return nil, err
+	}
+	hash, err := newHasher(c.Seed, c.Secret)
+	if err != nil {
+		return nil, err
+	}
+	return newCounting(plan, hash)
+}
+
+// PlanCounting is [Config.Plan] for a [Counting]: the same plan, as Bits (m) is
+// the number of counters. Only Budget differs: it has to do for four times
+// [Plan.Bytes], which are a Filter's.
+func (c Config) PlanCounting() (Plan, error) {
+	budget := c.Budget
+	c.Budget = 0
+	plan, err := c.Plan()
+	if err != nil {
+		return Plan{}, err
+	}
+	if bytes := countingBytes(plan); budget != 0 && bytes > budget {
+		return Plan{}, fmt.Errorf("%w: counters for %d keys at rate %.3g need %d bytes, the budget is %d: raise the budget or the rate, or plan for fewer keys",
+			ErrBudget, plan.Keys, plan.Rate, bytes, budget)
+	}
+	return plan, nil
+}
+
+func countingBytes(p Plan) uint64 { return p.Bytes() * kernel.CounterDigits }
+
+func newCounting(plan Plan, hash hasher) (*Counting, error) {
+	words, memory, err := newWords(plan.Blocks * kernel.CounterWordsPerBlock)
+	if err != nil {
+		return nil, err
+	}
+	return &Counting{
+		counters: kernel.Counters{
+			Words:  words,
+			Blocks: plan.Blocks,
+			Rows:   kernel.RowsFor(plan.Probes / 2),
+		},
+		hash:   hash,
+		plan:   plan,
+		memory: memory,
+	}, nil
+}
+
+// Add puts key into the filter, once more if it is there already, and reports
+// whether it is certainly new; see [Filter.Add].
+func (f *Counting) Add(key []byte) bool { return f.AddHash(f.hash.bytes(key)) }
+
+// AddString is Add for a string: the same bytes give the same counters.
+func (f *Counting) AddString(key string) bool { return f.AddHash(f.hash.string(key)) }
+
+// AddUint64 is Add of the eight little-endian bytes of key.
+func (f *Counting) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
+
+// AddHash is Add for a key that is hashed already; see [Filter.AddHash].
+func (f *Counting) AddHash(h uint64) bool {
+	isNew := f.counters.Add(h)
+	f.keepAlive()
+	if isNew {
+		f.added++
+	}
+	return isNew
+}
+
+// Remove takes key out of the filter once and reports whether it did. A key that
+// the filter does not contain is refused: nothing changes. One that was never
+// added and is found by mistake is not refused, and removing it makes other keys
+// go missing: see [Counting].
+func (f *Counting) Remove(key []byte) bool { return f.RemoveHash(f.hash.bytes(key)) }
+
+// RemoveString is Remove for a string.
+func (f *Counting) RemoveString(key string) bool { return f.RemoveHash(f.hash.string(key)) }
+
+// RemoveUint64 is Remove of the eight little-endian bytes of key.
+func (f *Counting) RemoveUint64(key uint64) bool { return f.RemoveHash(f.hash.integer(key)) }
+
+// RemoveHash is Remove for a key that is hashed already; see [Filter.AddHash].
+func (f *Counting) RemoveHash(h uint64) bool {
+	removed := f.counters.Remove(h)
+	f.keepAlive()
+	return removed
+}
+
+// Contains reports whether key is probably in the filter. False is certain, as
+// long as only keys were removed that had been added.
+func (f *Counting) Contains(key []byte) bool { return f.ContainsHash(f.hash.bytes(key)) }
+
+// ContainsString is Contains for a string.
+func (f *Counting) ContainsString(key string) bool { return f.ContainsHash(f.hash.string(key)) }
+
+// ContainsUint64 is Contains of the eight little-endian bytes of key.
+func (f *Counting) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }
+
+// ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
+func (f *Counting) ContainsHash(h uint64) bool {
+	found := f.counters.Contains(h)
+	f.keepAlive()
+	return found
+}
+
+// Count estimates how many times key is in the filter, 0 to MaxCount: the least
+// of its counters. It is never too few, except that MaxCount means so many or
+// more. It is too many where other keys share each of these counters, as seldom
+// as Contains is wrong, or where they are saturated.
+func (f *Counting) Count(key []byte) int { return f.CountHash(f.hash.bytes(key)) }
+
+// CountString is Count for a string.
+func (f *Counting) CountString(key string) int { return f.CountHash(f.hash.string(key)) }
+
+// CountUint64 is Count of the eight little-endian bytes of key.
+func (f *Counting) CountUint64(key uint64) int { return f.CountHash(f.hash.integer(key)) }
+
+// CountHash is Count for a key that is hashed already; see [Filter.AddHash].
+func (f *Counting) CountHash(h uint64) int {
+	count := f.counters.Count(h)
+	f.keepAlive()
+	return count
+}
+
+// AddMany adds the keys as if one after the other and returns how many were
+// certainly new; see [Filter.AddMany].
+func (f *Counting) AddMany(keys [][]byte, isNew []bool) int {
+	return f.hash.hashMany(keys, isNew, f.addBatch)
+}
+
+// AddStrings is AddMany for strings.
+func (f *Counting) AddStrings(keys []string, isNew []bool) int {
+	return f.hash.hashStrings(keys, isNew, f.addBatch)
+}
+
+// AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
+func (f *Counting) AddHashes(hashes []uint64, isNew []bool) int {
+	return inParts(hashes, isNew, f.addBatch)
+}
+
+func (f *Counting) addBatch(hashes []uint64, isNew []bool) int {
+	n := f.counters.AddBatch(hashes, isNew)
+	f.keepAlive()
+	f.added += uint64(n)
+	return n
+}
+
+// ContainsMany returns how many of the keys are probably in the filter; see
+// [Filter.ContainsMany].
+func (f *Counting) ContainsMany(keys [][]byte, found []bool) int {
+	return f.hash.hashMany(keys, found, f.containsBatch)
+}
+
+// ContainsStrings is ContainsMany for strings.
+func (f *Counting) ContainsStrings(keys []string, found []bool) int {
+	return f.hash.hashStrings(keys, found, f.containsBatch)
+}
+
+// ContainsHashes is ContainsMany for keys that are hashed already; see
+// [Filter.AddHash].
+func (f *Counting) ContainsHashes(hashes []uint64, found []bool) int {
+	return inParts(hashes, found, f.containsBatch)
+}
+
+func (f *Counting) containsBatch(hashes []uint64, found []bool) int {
+	n := f.counters.ContainsBatch(hashes, found)
+	f.keepAlive()
+	return n
+}
+
+// Hash returns the hash of key that AddHash, RemoveHash and the like take. It
+// serves every filter of the same [HashIdentity].
+func (f *Counting) Hash(key []byte) uint64 { return f.hash.bytes(key) }
+
+// HashString is Hash for a string.
+func (f *Counting) HashString(key string) uint64 { return f.hash.string(key) }
+
+// HashIdentity says which hash fills the filter.
+func (f *Counting) HashIdentity() HashIdentity { return f.hash.id }
+
+// Plan returns the sizing in force: n, p, m and k, those of the Filter that
+// [Counting.Filter] gives. m is the number of counters.
+func (f *Counting) Plan() Plan { return f.plan }
+
+// Bytes is the memory that the counters take. [Plan.Bytes] is a quarter of it: the
+// plan is the Filter's, equal to the one of [Counting.Filter], and says what the
+// bits take.
+func (f *Counting) Bytes() uint64 { return countingBytes(f.plan) }
+
+// CountingReport is what a [Counting] says about itself. Fill, Rate and Keys are
+// those of the counters that are not zero. Added is not lowered by removals:
+// Keys is what is there now.
+type CountingReport struct {
+	Report
+
+	// Saturated is the number of counters that have come to MaxCount and stay
+	// there. It is exact, also where the rest is from a sample.
+	Saturated uint64
+}
+
+// Report reads the filter's counters, or a sample of them, and says how full it
+// is and what its rate is now; see [Filter.Report].
+func (f *Counting) Report() CountingReport {
+	f.mustBeOpen()
+	var words [kernel.WordsPerBlock]uint64
+	r := sampled(f.plan, func(block uint64) (float64, int) {
+		kernel.NonZero(words[:], f.counters.Words[block*kernel.CounterWordsPerBlock:][:kernel.CounterWordsPerBlock])
+		return measureBlock(words[:], f.plan.Probes/2)
+	})
+	r.Added = f.added
+	f.keepAlive()
+	return CountingReport{Report: r, Saturated: f.counters.Stuck}
+}
+
+// Filter returns a new Filter with the bits of the counters that are not zero.
+// They are the very bits of a Filter that was given the keys that are in f now,
+// and a few more if counters are saturated. A quarter of the size, it is what to
+// send to those who only look up.
+//
+// The error wraps [ErrBudget] if there is no memory for it.
+func (f *Counting) Filter() (*Filter, error) {
+	f.mustBeOpen()
+	g, err := newFilter(f.plan, f.hash)
+	if err != nil {
+		return nil, err
+	}
+	kernel.NonZero(g.bits.Words, f.counters.Words)
+	g.added = f.added
+	f.keepAlive()
+	return g, nil
+}
+
+// Union adds everything that g holds to f, counter by counter: f is then as if
+// all that was added to g and not removed had been added to f, and each key can
+// be removed as often as it is in both. Where the sum is above MaxCount the
+// counter stays at MaxCount.
+//
+// g may be larger by a whole factor, as in [Filter.Union]. The error wraps
+// [ErrUnlike] if the hash identities or k differ, or the sizes do not fold, and
+// then nothing has changed.
+func (f *Counting) Union(g *Counting) error {
+	f.mustBeOpen()
+	g.mustBeOpen()
+	if err := f.outline().alike(g.outline()); err != nil {
+		return err
+	}
+	if g.plan.Blocks%f.plan.Blocks != 0 {
+		return fmt.Errorf("%w: %d blocks do not fold onto %d: the size of the added filter must be a multiple", ErrUnlike, g.plan.Blocks, f.plan.Blocks)
+	}
+	f.counters.Merge(&g.counters)
+	f.added += g.added
+	f.keepAlive()
+	g.keepAlive()
+	return nil
+}
+
+// Equal reports whether f and g have the same hash, geometry and counters. What
+// was planned and reported does not matter.
+func (f *Counting) Equal(g *Counting) bool {
+	f.mustBeOpen()
+	g.mustBeOpen()
+	equal := f.outline().alike(g.outline()) == nil && slices.Equal(f.counters.Words, g.counters.Words)
+	f.keepAlive()
+	g.keepAlive()
+	return equal
+}
+
+// outline is a Filter like f, without its bits.
+func (f *Counting) outline() *Filter { return &Filter{hash: f.hash, plan: f.plan} }
+
+// Clear empties the filter, saturated counters too; its plan and hash stay.
+func (f *Counting) Clear() {
+	f.mustBeOpen()
+	clear(f.counters.Words)
+	f.counters.Stuck = 0
+	f.added = 0
+	f.keepAlive()
+}
+
+// Clone returns a filter with the same counters in memory of its own. It panics
+// when there is no memory for it.
+func (f *Counting) Clone() *Counting {
+	f.mustBeOpen()
+	g, err := newCounting(f.plan, f.hash)
+	if err != nil {
+		panic(err)
+	}
+	copy(g.counters.Words, f.counters.Words)
+	g.counters.Stuck = f.counters.Stuck
+	g.added = f.added
+	f.keepAlive()
+	return g
+}
+
+// Close releases the memory at once. It need not be called, and may be called
+// twice.
+func (f *Counting) Close() error {
+	f.counters = kernel.Counters{}
+	return f.memory.close()
+}
+
+func (f *Counting) String() string {
+	return fmt.Sprintf("counting filter: %v, %d bytes; %v", f.plan, f.Bytes(), f.hash.id)
+}
+
+func (f *Counting) keepAlive() { runtime.KeepAlive(f) }
+
+// mustBeOpen is Filter's.
+func (f *Counting) mustBeOpen() {
+	if f.counters.Blocks == 0 {
+		panic("bloom: the filter is closed, or was never made: use NewCounting")
+	}
+}
+
+// SetSecret gives a keyed filter that was read from a file its secret; see
+// [Filter.SetSecret].
+func (f *Counting) SetSecret(secret []byte) error { return f.hash.unlock(secret) }
+
+// NeedsSecret reports whether SetSecret must be called before keys can be
+// hashed.
+func (f *Counting) NeedsSecret() bool { return f.hash.locked }
+
+func (f *Counting) stored() *stored {
+	f.mustBeOpen()
+	return newStored(
+		header{kind: kindCounting, scheme: schemePaired, hash: f.hash.id, keys: f.plan.Keys, rate: f.plan.Rate},
+		f.added,
+		[]section{{kind: sectionCounters, probes: uint32(f.plan.Probes), blocks: f.plan.Blocks}},
+		[][]uint64{f.counters.Words},
+	)
+}
+
+func countingFrom(s *stored) (*Counting, error) {
+	if err := s.mustHold(kindCounting); err != nil {
+		return nil, err
+	}
+	e := s.sections[0]
+	f := &Counting{
+		counters: kernel.Counters{Words: s.words[0], Blocks: e.blocks, Rows: kernel.RowsFor(int(e.probes) / 2)},
+		hash:     storedHasher(s.hash),
+		added:    s.added,
+		plan:     pairedPlan(s.keys, s.rate, &e),
+		memory:   s.memory[0],
+	}
+	f.counters.CountStuck()
+	return f, nil
+}
+
+// WriteTo writes the filter as a file; see [Filter.WriteTo].
+func (f *Counting) WriteTo(w io.Writer) (int64, error) {
+	defer f.keepAlive()
+	return f.stored().writeTo(w)
+}
+
+// Save writes the filter to a file at path; see [Filter.Save].
+func (f *Counting) Save(path string) error { return save(path, f.WriteTo) }
+
+// ReadCounting reads a filter that [Counting.WriteTo] wrote; see [Read].
+func ReadCounting(r io.Reader, limitBytes int64) (*Counting, error) {
+	return read(r, limitBytes, countingFrom)
+}
+
+// LoadCounting reads the file at path; see [Load].
+func LoadCounting(path string) (*Counting, error) { return load(path, countingFrom) }

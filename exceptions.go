@@ -1,0 +1,562 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/bloomery/bloom/internal/kernel"
+)
+
+// Exceptions is a [Filter] with a list of keys that it is known to find by
+// mistake, and which are answered "no": a white list beside a black list. Each
+// such key costs its own length in memory, so this is for the few whose false
+// alarm hurts, as the senders of a mail filter, not a way to a lower rate.
+//
+// An exception is a key that was never added. [Exceptions.Except] cannot check
+// that: excepting a key that was added makes a FALSE NEGATIVE of it, until it is
+// added again. Whenever an excepted key is added, the exception is dropped, and
+// the add is answered "new", as the key was.
+//
+// The list is looked at only when the bits say yes, so that lookups of keys that
+// are not found cost the same as without.
+//
+// Exceptions are of keys, compared byte by byte. Where a key is given by its
+// hash, ContainsHash says no to the hash of an excepted key; another key with
+// the same hash, which is one in 2^64 unless somebody chooses the keys (see
+// [XXH3]), cannot be told apart there. Adding a key drops all exceptions with
+// its hash, so that no key that is added afterwards is answered no, whichever
+// way it is added and looked up.
+//
+// The list is kept in the clear, and so it is in a file, whatever the hash.
+//
+// Any number of goroutines may read an Exceptions at once; a method that changes
+// it, as Except does, must run alone. The zero Exceptions is not usable: make
+// one with [WithExceptions].
+type Exceptions struct {
+	filter *Filter
+	byHash map[uint64][]string // hardly ever more than one
+	count  int
+	bytes  int // of all keys
+}
+
+// Limits of the list. A file is held to them, too.
+const (
+	// MaxExceptions is the most keys in the list.
+	MaxExceptions = 1 << 20
+
+	// MaxExceptionBytes is the most bytes of all keys in the list.
+	MaxExceptionBytes = 64 << 20
+)
+
+// WithExceptions returns f with an empty list of exceptions. f must not be
+// changed from then on but through what is returned: a key added past it would
+// stay excepted. A filter opened read-only can have exceptions; Add panics on
+// it, as always.
+func WithExceptions(f *Filter) *Exceptions {
+	return &Exceptions{filter: f, byHash: map[uint64][]string{}}
+}
+
+// Filter returns the filter beneath, whose answers know of no exceptions. It is
+// for reading, not for adding.
+func (x *Exceptions) Filter() *Filter { return x.filter }
+
+// Except puts key on the list, so that it is answered "no" from now on. The
+// caller knows that it was never added. It copies key, and does nothing if key
+// is on the list already.
+//
+// The error wraps [ErrNotContained] if the filter says no to key anyway, and
+// [ErrLimit] if the list is full, past [MaxExceptions] or [MaxExceptionBytes].
+func (x *Exceptions) Except(key []byte) error {
+	h := x.filter.hash.bytes(key)
+	switch {
+	case x.excepts(h, key):
+		return nil
+	case !x.filter.ContainsHash(h):
+		return fmt.Errorf("%w: no exception needed for %.100q", ErrNotContained, key)
+	}
+	if err := checkExceptions(x.count+1, x.bytes+len(key)); err != nil {
+		return err
+	}
+	x.put(h, string(key))
+	return nil
+}
+
+// ExceptString is Except for a string.
+func (x *Exceptions) ExceptString(key string) error { return x.Except(stringBytes(key)) }
+
+// ExceptUint64 is Except of the eight little-endian bytes of key.
+func (x *Exceptions) ExceptUint64(key uint64) error { return x.Except(uint64Bytes(key)) }
+
+// uint64Bytes is what hasher.integer hashes. Small enough to be inlined, so that
+// the bytes need not leave the caller's stack.
+func uint64Bytes(key uint64) []byte { return binary.LittleEndian.AppendUint64(make([]byte, 0, 8), key) }
+
+func checkExceptions(count, bytes int) error {
+	if count > MaxExceptions || bytes > MaxExceptionBytes {
+		return fmt.Errorf("%w: %d exceptions of %d bytes in all, at most %d of %d: make a filter with a lower rate instead",
+			ErrLimit, count, bytes, MaxExceptions, MaxExceptionBytes)
+	}
+	return nil
+}
+
+// put adds a key that is not on the list.
+func (x *Exceptions) put(h uint64, key string) {
+	x.byHash[h] = append(x.byHash[h], key)
+	x.count++
+	x.bytes += len(key)
+}
+
+// excepts reports whether key, whose hash is h, is on the list.
+func (x *Exceptions) excepts(h uint64, key []byte) bool {
+	for _, excepted := range x.byHash[h] {
+		if excepted == string(key) {
+			return true
+		}
+	}
+	return false
+}
+
+// drop takes all keys with this hash off the list, and reports whether there
+// were any.
+func (x *Exceptions) drop(h uint64) bool {
+	keys := x.byHash[h]
+	if keys == nil {
+		return false
+	}
+	x.count -= len(keys)
+	for _, key := range keys {
+		x.bytes -= len(key)
+	}
+	delete(x.byHash, h)
+	return true
+}
+
+// Excepted returns the keys on the list, in ascending order of their bytes. The
+// caller may keep and change them. The list must not change meanwhile.
+func (x *Exceptions) Excepted() iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		keys := make([]string, 0, x.count)
+		for _, sameHash := range x.byHash {
+			keys = append(keys, sameHash...)
+		}
+		slices.Sort(keys)
+		for _, key := range keys {
+			if !yield([]byte(key)) {
+				return
+			}
+		}
+	}
+}
+
+// Add puts key into the filter and reports whether it is certainly new; see
+// [Filter.Add]. An excepted key is new, and no exception any more.
+func (x *Exceptions) Add(key []byte) bool {
+	h := x.filter.hash.bytes(key)
+	isNew := x.filter.AddHash(h)
+	if isNew || x.count == 0 {
+		return isNew
+	}
+	return x.reclaim(h, x.excepts(h, key))
+}
+
+// reclaim is the part of adding that concerns the list, for a key whose bits
+// were all there: the exceptions with its hash go, and if wasExcepted the key
+// counts as new.
+func (x *Exceptions) reclaim(h uint64, wasExcepted bool) bool {
+	x.drop(h)
+	if wasExcepted {
+		x.filter.added++
+	}
+	return wasExcepted
+}
+
+// AddString is Add for a string: the same bytes give the same bits.
+func (x *Exceptions) AddString(key string) bool { return x.Add(stringBytes(key)) }
+
+// AddUint64 is Add of the eight little-endian bytes of key.
+func (x *Exceptions) AddUint64(key uint64) bool { return x.Add(uint64Bytes(key)) }
+
+// AddHash is Add for a key that is hashed already; see [Filter.AddHash]. It is
+// new if its hash is that of an excepted key.
+func (x *Exceptions) AddHash(h uint64) bool {
+	isNew := x.filter.AddHash(h)
+	if isNew || x.count == 0 {
+		return isNew
+	}
+	return x.reclaim(h, x.byHash[h] != nil)
+}
+
+// Contains reports whether key is probably in the filter and is no exception.
+func (x *Exceptions) Contains(key []byte) bool {
+	h := x.filter.hash.bytes(key)
+	return x.filter.ContainsHash(h) && (x.count == 0 || !x.excepts(h, key))
+}
+
+// ContainsString is Contains for a string.
+func (x *Exceptions) ContainsString(key string) bool { return x.Contains(stringBytes(key)) }
+
+// ContainsUint64 is Contains of the eight little-endian bytes of key.
+func (x *Exceptions) ContainsUint64(key uint64) bool { return x.Contains(uint64Bytes(key)) }
+
+// ContainsHash is Contains for a key that is hashed already; see
+// [Filter.AddHash]. It says no to the hash of an excepted key.
+func (x *Exceptions) ContainsHash(h uint64) bool {
+	return x.filter.ContainsHash(h) && (x.count == 0 || x.byHash[h] == nil)
+}
+
+// AddMany adds the keys as if one after the other and returns how many were
+// certainly new; see [Filter.AddMany].
+func (x *Exceptions) AddMany(keys [][]byte, isNew []bool) int {
+	if x.count == 0 {
+		return x.filter.AddMany(keys, isNew)
+	}
+	at := 0
+	return x.filter.hash.hashMany(keys, isNew, func(hashes []uint64, isNew []bool) int {
+		n := x.filter.AddHashes(hashes, isNew)
+		for i, h := range hashes {
+			if !isNew[i] && x.byHash[h] != nil && x.reclaim(h, x.excepts(h, keys[at+i])) {
+				isNew[i] = true
+				n++
+			}
+		}
+		at += len(hashes)
+		return n
+	})
+}
+
+// AddStrings is AddMany for strings.
+func (x *Exceptions) AddStrings(keys []string, isNew []bool) int {
+	if x.count == 0 {
+		return x.filter.AddStrings(keys, isNew)
+	}
+	at := 0
+	return x.filter.hash.hashStrings(keys, isNew, func(hashes []uint64, isNew []bool) int {
+		n := x.filter.AddHashes(hashes, isNew)
+		for i, h := range hashes {
+			if !isNew[i] && x.byHash[h] != nil && x.reclaim(h, x.excepts(h, stringBytes(keys[at+i]))) {
+				isNew[i] = true
+				n++
+			}
+		}
+		at += len(hashes)
+		return n
+	})
+}
+
+// ContainsMany returns how many of the keys are probably in the filter and no
+// exceptions; see [Filter.ContainsMany].
+func (x *Exceptions) ContainsMany(keys [][]byte, found []bool) int {
+	if x.count == 0 {
+		return x.filter.ContainsMany(keys, found)
+	}
+	at := 0
+	var recent kernel.Recent
+	return x.filter.hash.hashMany(keys, found, func(hashes []uint64, found []bool) int {
+		n := x.filter.containsBatch(hashes, found, &recent)
+		for i, h := range hashes {
+			if found[i] && x.excepts(h, keys[at+i]) {
+				found[i] = false
+				n--
+			}
+		}
+		at += len(hashes)
+		return n
+	})
+}
+
+// ContainsStrings is ContainsMany for strings.
+func (x *Exceptions) ContainsStrings(keys []string, found []bool) int {
+	if x.count == 0 {
+		return x.filter.ContainsStrings(keys, found)
+	}
+	at := 0
+	var recent kernel.Recent
+	return x.filter.hash.hashStrings(keys, found, func(hashes []uint64, found []bool) int {
+		n := x.filter.containsBatch(hashes, found, &recent)
+		for i, h := range hashes {
+			if found[i] && x.excepts(h, stringBytes(keys[at+i])) {
+				found[i] = false
+				n--
+			}
+		}
+		at += len(hashes)
+		return n
+	})
+}
+
+// AddHashes is AddMany for keys that are hashed already; see
+// [Exceptions.AddHash].
+func (x *Exceptions) AddHashes(hashes []uint64, isNew []bool) int {
+	if x.count == 0 {
+		return x.filter.AddHashes(hashes, isNew)
+	}
+	return inParts(hashes, isNew, func(hashes []uint64, isNew []bool) int {
+		n := x.filter.AddHashes(hashes, isNew)
+		for i, h := range hashes {
+			if !isNew[i] && x.byHash[h] != nil && x.reclaim(h, true) {
+				isNew[i] = true
+				n++
+			}
+		}
+		return n
+	})
+}
+
+// ContainsHashes is ContainsMany for keys that are hashed already; see
+// [Exceptions.ContainsHash].
+func (x *Exceptions) ContainsHashes(hashes []uint64, found []bool) int {
+	if x.count == 0 {
+		return x.filter.ContainsHashes(hashes, found)
+	}
+	var recent kernel.Recent
+	return inParts(hashes, found, func(hashes []uint64, found []bool) int {
+		n := x.filter.containsBatch(hashes, found, &recent)
+		for i, h := range hashes {
+			if found[i] && x.byHash[h] != nil {
+				found[i] = false
+				n--
+			}
+		}
+		return n
+	})
+}
+
+// Hash returns the hash of key that AddHash and ContainsHash take.
+func (x *Exceptions) Hash(key []byte) uint64 { return x.filter.hash.bytes(key) }
+
+// HashString is Hash for a string.
+func (x *Exceptions) HashString(key string) uint64 { return x.filter.hash.string(key) }
+
+// HashIdentity says which hash fills the filter.
+func (x *Exceptions) HashIdentity() HashIdentity { return x.filter.hash.id }
+
+// Plan returns the sizing in force: n, p, m and k.
+func (x *Exceptions) Plan() Plan { return x.filter.plan }
+
+// ExceptionsReport is what an [Exceptions] says about itself. Rate is that of
+// the bits: of keys that are not on the list.
+type ExceptionsReport struct {
+	Report
+	Exceptions     int // keys on the list
+	ExceptionBytes int // their bytes
+}
+
+// Report is [Filter.Report] and how long the list is.
+func (x *Exceptions) Report() ExceptionsReport {
+	return ExceptionsReport{x.filter.Report(), x.count, x.bytes}
+}
+
+// Union adds everything that y holds to x. An exception of either stays only if
+// the other does not contain the key, by its bits or because it is an exception
+// there, too: no key of x or y is answered no.
+//
+// y's filter may be larger; see [Filter.Union]. The error wraps [ErrUnlike] as
+// there, or [ErrLimit] if both lists together are too long, and then nothing has
+// changed.
+func (x *Exceptions) Union(y *Exceptions) error {
+	both := WithExceptions(x.filter)
+	both.keep(x, y)
+	both.keep(y, x)
+	if err := checkExceptions(both.count, both.bytes); err != nil {
+		return err
+	}
+	if err := x.filter.Union(y.filter); err != nil {
+		return err
+	}
+	*x = *both
+	return nil
+}
+
+// keep puts those keys of one's list on x's that other does not contain.
+func (x *Exceptions) keep(one, other *Exceptions) {
+	for h, keys := range one.byHash {
+		for _, key := range keys {
+			bytes := stringBytes(key)
+			if contained := other.filter.ContainsHash(h) && !other.excepts(h, bytes); !contained && !x.excepts(h, bytes) {
+				x.put(h, key)
+			}
+		}
+	}
+}
+
+// Fold returns a filter of a by-th of the size with the same keys and the same
+// exceptions; see [Filter.Fold].
+func (x *Exceptions) Fold(by uint64) (*Exceptions, error) {
+	filter, err := x.filter.Fold(by)
+	if err != nil {
+		return nil, err
+	}
+	return x.over(filter), nil
+}
+
+// Clone returns a copy of filter and list; see [Filter.Clone].
+func (x *Exceptions) Clone() *Exceptions { return x.over(x.filter.Clone()) }
+
+// over puts a copy of the list over another filter.
+func (x *Exceptions) over(filter *Filter) *Exceptions {
+	y := &Exceptions{filter: filter, byHash: maps.Clone(x.byHash), count: x.count, bytes: x.bytes}
+	for h, keys := range y.byHash {
+		y.byHash[h] = slices.Clone(keys)
+	}
+	return y
+}
+
+// Equal reports whether x and y have equal filters and the same exceptions.
+func (x *Exceptions) Equal(y *Exceptions) bool {
+	if x.count != y.count || x.bytes != y.bytes || !x.filter.Equal(y.filter) {
+		return false
+	}
+	for h, keys := range x.byHash {
+		for _, key := range keys {
+			if !y.excepts(h, stringBytes(key)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// Clear empties the filter and the list.
+func (x *Exceptions) Clear() {
+	x.filter.Clear()
+	clear(x.byHash)
+	x.count, x.bytes = 0, 0
+}
+
+// Close closes the filter; see [Filter.Close].
+func (x *Exceptions) Close() error { return x.filter.Close() }
+
+func (x *Exceptions) String() string {
+	return fmt.Sprintf("%v; %d exceptions", x.filter, x.count)
+}
+
+// SetSecret gives a keyed filter that was read from a file its secret; see
+// [Filter.SetSecret]. The exceptions can be found only from then on.
+func (x *Exceptions) SetSecret(secret []byte) error {
+	if err := x.filter.SetSecret(secret); err != nil {
+		return err
+	}
+	x.rehash()
+	return nil
+}
+
+// NeedsSecret reports whether SetSecret must be called before keys can be
+// hashed.
+func (x *Exceptions) NeedsSecret() bool { return x.filter.NeedsSecret() }
+
+// stored has the list behind the bits: each key with its length before it, in
+// ascending order, and zeros up to a whole word.
+func (x *Exceptions) stored() *stored {
+	s := x.filter.stored()
+	var list []byte
+	for _, key := range x.sorted() {
+		list = binary.LittleEndian.AppendUint32(list, uint32(len(key)))
+		list = append(list, key...)
+	}
+	list = append(list, make([]byte, -len(list)&7)...)
+	words := make([]uint64, len(list)/8)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint64(list[8*i:])
+	}
+	s.header.kind = kindExceptions
+	sections := append(s.sections, section{kind: sectionKeys, blocks: uint64(x.count)})
+	return newStored(s.header, s.added, sections, append(s.words, words))
+}
+
+func (x *Exceptions) sorted() []string {
+	keys := make([]string, 0, x.count)
+	for _, same := range x.byHash {
+		keys = append(keys, same...)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func exceptionsFrom(s *stored) (*Exceptions, error) {
+	if err := s.mustHold(kindExceptions); err != nil {
+		return nil, err
+	}
+	keys, err := decodeKeys(s.words[1], s.sections[1].blocks)
+	if err != nil {
+		return nil, err
+	}
+	s.kind = kindFilter
+	filter, err := filterFrom(s)
+	if err != nil {
+		return nil, err
+	}
+	x := WithExceptions(filter)
+	for _, key := range keys {
+		if err := checkExceptions(x.count+1, x.bytes+len(key)); err != nil {
+			return nil, err
+		}
+		h := uint64(0) // until SetSecret, if it needs the secret
+		if !filter.hash.locked {
+			if h = filter.hash.string(key); !filter.ContainsHash(h) {
+				return nil, fmt.Errorf("%w: the filter does not contain the exception %.100q", ErrFormat, key)
+			}
+		}
+		x.put(h, key)
+	}
+	return x, nil
+}
+
+// decodeKeys takes the list apart.
+func decodeKeys(words []uint64, count uint64) ([]string, error) {
+	bad := fmt.Errorf("%w: the exceptions are not a list of %d keys in order", ErrFormat, count)
+	var list []byte
+	for _, word := range words {
+		list = binary.LittleEndian.AppendUint64(list, word)
+	}
+	var keys []string
+	for range count {
+		if len(list) < 4 {
+			return nil, bad
+		}
+		n := uint64(binary.LittleEndian.Uint32(list))
+		if list = list[4:]; uint64(len(list)) < n {
+			return nil, bad
+		}
+		key := string(list[:n])
+		list = list[n:]
+		if len(keys) > 0 && keys[len(keys)-1] >= key {
+			return nil, bad
+		}
+		keys = append(keys, key)
+	}
+	if len(list) > 7 || !allZero(list) {
+		return nil, bad
+	}
+	return keys, nil
+}
+
+// rehash puts every key under its hash.
+func (x *Exceptions) rehash() {
+	keys := x.sorted()
+	x.byHash, x.count, x.bytes = map[uint64][]string{}, 0, 0
+	for _, key := range keys {
+		x.put(x.filter.hash.string(key), key)
+	}
+}
+
+// WriteTo writes the filter and its exceptions as a file; see [Filter.WriteTo].
+func (x *Exceptions) WriteTo(w io.Writer) (int64, error) {
+	defer x.filter.keepAlive()
+	return x.stored().writeTo(w)
+}
+
+// Save writes the filter and its exceptions to a file at path; see
+// [Filter.Save].
+func (x *Exceptions) Save(path string) error { return save(path, x.WriteTo) }
+
+// ReadExceptions reads what [Exceptions.WriteTo] wrote; see [Read].
+func ReadExceptions(r io.Reader, limitBytes int64) (*Exceptions, error) {
+	return read(r, limitBytes, exceptionsFrom)
+}
+
+// LoadExceptions reads the file at path; see [Load].
+func LoadExceptions(path string) (*Exceptions, error) { return load(path, exceptionsFrom) }

@@ -1,0 +1,67 @@
+package kernel
+
+import (
+	"math"
+	"math/bits"
+	"testing"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestCountersFar goes to the most counters there are, 2^45 in 16 TiB. Untouched
+// memory takes no room. That a key is found says little here: taken for a block
+// 2^20 further down, it would be found there. So this looks at the counters.
+func TestCountersFar(t *testing.T) {
+	const bitsPerLine = 5
+	for _, blocks := range []uint64{1<<20 + 1, 1 << 22, 1<<28 + 12345, MaxBlocks - 1, MaxBlocks} {
+		if blocks > math.MaxInt/(8*CounterWordsPerBlock) {
+			t.Logf("NOT CHECKED: %d blocks, which a %d-bit machine cannot address", blocks, bits.UintSize)
+			continue
+		}
+		memory, err := unix.Mmap(-1, 0, int(blocks*CounterWordsPerBlock*8), unix.PROT_READ|unix.PROT_WRITE,
+			unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+		if err != nil {
+			t.Logf("NOT CHECKED: %d blocks: %v", blocks, err)
+			continue
+		}
+		f := &Counters{
+			Words:  unsafe.Slice((*uint64)(unsafe.Pointer(&memory[0])), len(memory)/8),
+			Blocks: blocks,
+			Rows:   RowsFor(bitsPerLine),
+		}
+		seen := map[uint64]bool{}
+		for shift := range 33 { // on both sides of where 32 bits end, as counters, nibbles, bytes, words or lines
+			for _, block := range []uint64{1<<shift - 1, 1 << shift, blocks - 1<<shift} {
+				if block >= blocks || seen[block] {
+					continue
+				}
+				seen[block] = true
+				h, _ := bits.Div64(block, 1<<63, blocks) // in the middle of those that fall into the block
+				f.far(t, h, block, bitsPerLine)
+			}
+		}
+		if err := unix.Munmap(memory); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// far adds h twice, removes it once, and checks that its block has nothing but
+// its counters at one.
+func (f *Counters) far(t *testing.T, h, block uint64, bitsPerLine int) {
+	t.Helper()
+	if f.Contains(h) || !f.Add(h) || f.Add(h) || f.Count(h) != 2 || !f.Remove(h) || !f.Contains(h) {
+		t.Errorf("%d blocks, hash %#x: it was there before it was added, or not afterwards", f.Blocks, h)
+	}
+	want := map[int]bool{}
+	for _, position := range bitsOf(h, 1, bitsPerLine) { // where it lies in a block does not depend on their number
+		want[int(block*BlockBits)+position] = true
+	}
+	for position := int(block * BlockBits); position < int((block+1)*BlockBits); position++ {
+		if got := f.at(position); (got == 1) != want[position] || got > 1 {
+			t.Errorf("%d blocks, hash %#x: counter %d is %d, its counters are %v", f.Blocks, h, position, got, want)
+			return
+		}
+	}
+}

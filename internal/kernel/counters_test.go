@@ -1,0 +1,212 @@
+package kernel
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func newCounters(blocks uint64, bitsPerLine int) *Counters {
+	return &Counters{Words: alignedWords(blocks * CounterWordsPerBlock), Blocks: blocks, Rows: RowsFor(bitsPerLine)}
+}
+
+// bitsOf returns the positions of the bits that h sets in a Paired.
+func bitsOf(h, blocks uint64, bitsPerLine int) (positions []int) {
+	f := newPaired(blocks, bitsPerLine)
+	f.addGeneric(h)
+	for w, word := range f.Words {
+		for i := range 64 {
+			if word>>i&1 == 1 {
+				positions = append(positions, 64*w+i)
+			}
+		}
+	}
+	return positions
+}
+
+// at reads one counter.
+func (f *Counters) at(position int) (count int) {
+	for digit := range CounterDigits {
+		count |= int(f.Words[position/64*CounterDigits+digit]>>(position%64)&1) << digit
+	}
+	return count
+}
+
+// plainCounters is the definition: an integer for each bit.
+type plainCounters []int
+
+func (p plainCounters) check(t *testing.T, f *Counters, after string) {
+	t.Helper()
+	stuck := uint64(0)
+	for position, want := range p {
+		if got := f.at(position); got != want {
+			t.Fatalf("counter %d is %d after %s, want %d", position, got, after, want)
+		}
+		if want == MaxCount {
+			stuck++
+		}
+	}
+	if f.Stuck != stuck {
+		t.Fatalf("%d counters are said to be stuck after %s, %d are", f.Stuck, after, stuck)
+	}
+}
+
+// TestCounters compares the counters with plain integers, for every k. There are
+// so few keys that many counters overflow.
+func TestCounters(t *testing.T) {
+	random := rand.New(rand.NewPCG(21, 22))
+	for bitsPerLine := 1; bitsPerLine <= 8; bitsPerLine++ {
+		for _, blocks := range []uint64{1, 3} {
+			f, plain := newCounters(blocks, bitsPerLine), make(plainCounters, blocks*BlockBits)
+			hashes := randomHashes(random, 60, nil)
+			positions := map[uint64][]int{}
+			for _, h := range hashes {
+				positions[h] = bitsOf(h, blocks, bitsPerLine)
+			}
+			overflows := 0
+			for step := range 3000 {
+				// The first keys come often, so that their counters overflow.
+				h := hashes[min(random.IntN(len(hashes)), random.IntN(len(hashes)))]
+				least := MaxCount
+				for _, position := range positions[h] {
+					least = min(least, plain[position])
+				}
+				if got := f.Count(h); got != least || f.Contains(h) != (least > 0) {
+					t.Fatalf("the count of %#x is %d, want %d", h, got, least)
+				}
+				if add := random.IntN(100) < 55; add {
+					if got := f.Add(h); got != (least == 0) {
+						t.Fatalf("Add(%#x) = %v, and its least counter was %d", h, got, least)
+					}
+					for _, position := range positions[h] {
+						if plain[position] == MaxCount {
+							overflows++
+						}
+						plain[position] = min(plain[position]+1, MaxCount)
+					}
+				} else {
+					if got := f.Remove(h); got != (least > 0) {
+						t.Fatalf("Remove(%#x) = %v, and its least counter was %d", h, got, least)
+					}
+					for _, position := range positions[h] {
+						if least > 0 && plain[position] < MaxCount {
+							plain[position]--
+						}
+					}
+				}
+				if step%100 == 0 {
+					plain.check(t, f, "a step")
+				}
+			}
+			plain.check(t, f, "all")
+			if overflows == 0 {
+				t.Error("no counter overflowed: this tests less than it should")
+			}
+		}
+	}
+}
+
+// TestCountersMerge adds counters of every size to those of every other, and
+// neighbouring blocks to one.
+func TestCountersMerge(t *testing.T) {
+	random := rand.New(rand.NewPCG(23, 24))
+	for _, by := range []uint64{1, 2, 3} {
+		const blocks = 2
+		f, g := newCounters(blocks, 4), newCounters(blocks*by, 4)
+		want := make(plainCounters, blocks*BlockBits)
+		for range 4 {
+			for _, c := range []*Counters{f, g} {
+				for i := range c.Words {
+					c.Words[i] = random.Uint64() & random.Uint64()
+				}
+				c.Stuck = 0
+				for position := range len(c.Words) / CounterDigits * 64 {
+					if c.at(position) == MaxCount {
+						c.Stuck++
+					}
+				}
+			}
+			for position := range want {
+				want[position] = f.at(position)
+				for i := range int(by) {
+					from := (position/BlockBits*int(by)+i)*BlockBits + position%BlockBits
+					want[position] = min(want[position]+g.at(from), MaxCount)
+				}
+			}
+			f.Merge(g)
+			want.check(t, f, "Merge")
+		}
+		for position := range want {
+			want[position] = min(2*want[position], MaxCount)
+		}
+		f.Merge(f)
+		want.check(t, f, "Merge with itself")
+	}
+}
+
+// TestCountersBatch: batches are single calls, and what is not zero are the bits
+// of a Paired with the same keys.
+func TestCountersBatch(t *testing.T) {
+	random := rand.New(rand.NewPCG(25, 26))
+	for bitsPerLine := 1; bitsPerLine <= 8; bitsPerLine++ {
+		const blocks = 5
+		f, single, paired := newCounters(blocks, bitsPerLine), newCounters(blocks, bitsPerLine), newPaired(blocks, bitsPerLine)
+		for _, n := range []int{0, 1, 2, 7, 100, 1024} {
+			hashes := randomHashes(random, n, nil)
+			got, want := make([]bool, n), make([]bool, n)
+			for i, h := range hashes {
+				want[i] = single.Contains(h)
+			}
+			if count := f.ContainsBatch(hashes, got); !slices.Equal(got, want) || count != countTrue(want) {
+				t.Fatalf("ContainsBatch of %d keys differs from as many calls", n)
+			}
+			paired.addBatchGeneric(hashes, want)
+			for i, h := range hashes {
+				if isNew := single.Add(h); isNew != want[i] {
+					t.Fatalf("Add says %v, the bits say %v", isNew, want[i])
+				}
+			}
+			if count := f.AddBatch(hashes, got); !slices.Equal(got, want) || count != countTrue(want) || !slices.Equal(f.Words, single.Words) {
+				t.Fatalf("AddBatch of %d keys differs from as many calls", n)
+			}
+			words := make([]uint64, len(paired.Words))
+			NonZero(words, f.Words)
+			if !slices.Equal(words, paired.Words) {
+				t.Fatalf("the counters that are not zero are not the bits of the same %d keys", n)
+			}
+		}
+	}
+}
+
+func BenchmarkCounters(b *testing.B) {
+	for name, keys := range map[string]int{"1e5": 100_000, "1e7": 10_000_000} {
+		random := rand.New(rand.NewPCG(27, 28))
+		f := newCounters(uint64(keys)*10/BlockBits, 3)
+		hits, misses, answers := make([]uint64, keys), make([]uint64, keys), make([]bool, 1024)
+		for i := range keys {
+			hits[i], misses[i] = random.Uint64(), random.Uint64()
+			f.Add(hits[i])
+		}
+		for verb, run := range map[string]func(at int){
+			"hit":  func(at int) { f.ContainsBatch(hits[at:][:1024], answers) },
+			"miss": func(at int) { f.ContainsBatch(misses[at:][:1024], answers) },
+			"add and remove": func(at int) { // adding alone would soon have all counters stuck
+				f.AddBatch(hits[at:][:1024], answers)
+				for _, h := range hits[(at+keys/2)%(keys-1024):][:1024] {
+					f.Remove(h)
+				}
+			},
+		} {
+			b.Run(verb+"/"+name, func(b *testing.B) {
+				at := 0
+				for b.Loop() {
+					run(at)
+					if at += 1024; at > keys-1024 {
+						at = 0
+					}
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/1024, "ns/key")
+			})
+		}
+	}
+}

@@ -1,0 +1,374 @@
+package bloom_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bloomery/bloom"
+)
+
+// storedKind is what the tests need to know of a kind of filter with a file.
+type storedKind struct {
+	name string
+	make func(t *testing.T, secret []byte) kept
+	load func(path string) (kept, error)
+	read func(r io.Reader, limitBytes int64) (kept, error)
+}
+
+// kept is what all kinds can do.
+type kept interface {
+	AddString(key string) bool
+	ContainsString(key string) bool
+	SetSecret(secret []byte) error
+	NeedsSecret() bool
+	WriteTo(w io.Writer) (int64, error)
+	Save(path string) error
+	Close() error
+}
+
+func must[F kept](t *testing.T) func(f F, err error) kept {
+	return func(f F, err error) kept {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+}
+
+func orError[F kept](f F, err error) (kept, error) {
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+var storedKinds = []storedKind{
+	{
+		"Filter",
+		func(t *testing.T, secret []byte) kept {
+			return must[*bloom.Filter](t)(bloom.Config{Keys: 3000, Rate: 0.01, Secret: secret}.New())
+		},
+		func(path string) (kept, error) { return orError(bloom.Load(path)) },
+		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.Read(r, limit)) },
+	}, {
+		"SplitBlock",
+		func(t *testing.T, secret []byte) kept {
+			return must[*bloom.SplitBlock](t)(bloom.Config{Keys: 3000, Rate: 0.01, Secret: secret}.NewSplitBlock())
+		},
+		func(path string) (kept, error) { return orError(bloom.LoadSplitBlock(path)) },
+		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadSplitBlock(r, limit)) },
+	}, {
+		"Counting",
+		func(t *testing.T, secret []byte) kept {
+			return must[*bloom.Counting](t)(bloom.Config{Keys: 3000, Rate: 0.01, Secret: secret}.NewCounting())
+		},
+		func(path string) (kept, error) { return orError(bloom.LoadCounting(path)) },
+		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadCounting(r, limit)) },
+	}, {
+		"Classic",
+		func(t *testing.T, secret []byte) kept {
+			return must[*bloom.Classic](t)(bloom.Config{Keys: 3000, Rate: 0.01, Secret: secret}.NewClassic())
+		},
+		func(path string) (kept, error) { return orError(bloom.LoadClassic(path)) },
+		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadClassic(r, limit)) },
+	}, {
+		"Scalable",
+		func(t *testing.T, secret []byte) kept {
+			return must[*bloom.Scalable](t)(bloom.ScalableConfig{First: 500, Rate: 0.01, Secret: secret}.New())
+		},
+		func(path string) (kept, error) { return orError(bloom.LoadScalable(path)) },
+		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadScalable(r, limit)) },
+	}, {
+		"Window",
+		func(t *testing.T, secret []byte) kept {
+			return must[*bloom.Window](t)(bloom.WindowConfig{Keys: 3000, Rate: 0.01, Span: time.Hour, Generations: 2, Secret: secret}.New())
+		},
+		func(path string) (kept, error) { return orError(bloom.LoadWindow(path, nil)) },
+		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadWindow(r, limit, nil)) },
+	}, {
+		"Exceptions",
+		func(t *testing.T, secret []byte) kept {
+			f, err := bloom.Config{Keys: 3000, Rate: 0.01, Secret: secret}.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			x := bloom.WithExceptions(f)
+			for i := range 3 {
+				key := fmt.Sprint("excepted ", i)
+				f.AddString(key) // stands for a false positive
+				if err := x.ExceptString(key); err != nil {
+					t.Fatal(err)
+				}
+			}
+			return x
+		},
+		func(path string) (kept, error) { return orError(bloom.LoadExceptions(path)) },
+		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadExceptions(r, limit)) },
+	},
+}
+
+func storedKey(i int) string { return fmt.Sprint("key ", i) }
+
+// TestKindsRoundTrip: what was written is read again, to the byte, keyed or not.
+func TestKindsRoundTrip(t *testing.T) {
+	secret := []byte("0123456789abcdef")
+	for _, kind := range storedKinds {
+		for _, secret := range [][]byte{nil, secret} {
+			t.Run(fmt.Sprintf("%s keyed %v", kind.name, secret != nil), func(t *testing.T) {
+				f := kind.make(t, secret)
+				defer f.Close()
+				for i := range 3000 {
+					f.AddString(storedKey(i))
+				}
+				path := filepath.Join(t.TempDir(), "filter")
+				if err := f.Save(path); err != nil {
+					t.Fatal(err)
+				}
+				file, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				loaded, err := kind.load(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer loaded.Close()
+				if loaded.NeedsSecret() != (secret != nil) {
+					t.Errorf("NeedsSecret = %v", loaded.NeedsSecret())
+				}
+				var again bytes.Buffer
+				if n, err := loaded.WriteTo(&again); err != nil || n != int64(len(file)) || !bytes.Equal(again.Bytes(), file) {
+					t.Errorf("%d bytes come back as %d others, %v", len(file), n, err)
+				}
+				if secret != nil {
+					if err := loaded.SetSecret([]byte("another secret!!")); !errors.Is(err, bloom.ErrSecret) {
+						t.Errorf("another secret: %v, want ErrSecret", err)
+					}
+					if err := loaded.SetSecret(secret); err != nil {
+						t.Fatal(err)
+					}
+				}
+				differ := 0
+				for i := range 10_000 {
+					found := loaded.ContainsString(storedKey(i))
+					if found != f.ContainsString(storedKey(i)) {
+						differ++
+					}
+					if i < 3000 && !found {
+						t.Fatalf("%q is lost", storedKey(i))
+					}
+				}
+				if differ > 0 {
+					t.Errorf("%d keys are answered otherwise than before", differ)
+				}
+				loaded.AddString("one more")
+				if !loaded.ContainsString("one more") {
+					t.Error("a filter that was loaded takes no keys")
+				}
+				if kind.name == "Exceptions" {
+					if f.ContainsString("excepted 1") || loaded.ContainsString("excepted 1") {
+						t.Error("an exception is lost")
+					}
+				}
+			})
+		}
+	}
+}
+
+// TestClassicFiles: a file of every numbered scheme, and of a caller's.
+func TestClassicFiles(t *testing.T) {
+	own, err := bloom.NewScheme("thirds", func(at []uint64, key []byte, m uint64) {
+		for i := range at {
+			at[i] = (uint64(len(key)) + uint64(i)*m/3) % m
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, scheme := range append(bloom.Schemes(), own) {
+		f, err := bloom.ClassicConfig{Bits: 1 << 12, Probes: 2, Scheme: scheme}.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 100 {
+			f.AddString(storedKey(i))
+		}
+		path := filepath.Join(t.TempDir(), "filter")
+		if err := f.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		loaded, err := bloom.LoadClassic(path, own)
+		if err != nil || !loaded.Equal(f) || loaded.Scheme().Name() != scheme.Name() || loaded.Plan() != f.Plan() {
+			t.Errorf("a filter by the scheme %v comes back as %v, %v", scheme, loaded, err)
+		}
+		if _, err := bloom.LoadClassic(path); (err != nil) != (scheme.Number() == 0) {
+			t.Errorf("the scheme %v, not given again: %v", scheme, err)
+		}
+	}
+}
+
+// TestWindowSurvivesSaveAndLoad: time goes on while a window lies in a file.
+func TestWindowSurvivesSaveAndLoad(t *testing.T) {
+	at := time.Unix(1_700_000_000, 0)
+	clock := func() time.Time { return at }
+	w, err := bloom.WindowConfig{Keys: 1000, Rate: 1e-6, Span: 4 * time.Hour, Now: clock}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for hour := range 6 {
+		w.AddUint64(uint64(hour))
+		at = at.Add(time.Hour)
+	}
+	path := filepath.Join(t.TempDir(), "window")
+	if err := w.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	for _, wait := range []time.Duration{0, 30 * time.Minute, 3 * time.Hour, 100 * time.Hour} {
+		saved := at
+		loaded, err := bloom.LoadWindow(path, clock)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at = at.Add(wait)
+		for hour := range uint64(6) {
+			age := wait + time.Duration(6-hour)*time.Hour
+			got := loaded.ContainsUint64(hour)
+			if got != w.ContainsUint64(hour) {
+				t.Errorf("after %v the key of hour %d is %v, before it was saved the opposite", wait, hour, got)
+			}
+			if age <= 4*time.Hour && !got || age > 5*time.Hour && got {
+				t.Errorf("after %v the key of hour %d, of age %v: %v", wait, hour, age, got)
+			}
+		}
+		loaded.AddUint64(99)
+		if !loaded.ContainsUint64(99) {
+			t.Error("a window that was loaded takes no keys")
+		}
+		loaded.Close()
+		at = saved
+		if w, err = bloom.LoadWindow(path, clock); err != nil { // w was asked about the future
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestKindsRefuseEachOther: each loader takes its own kind and says of the
+// others which one does.
+func TestKindsRefuseEachOther(t *testing.T) {
+	for _, kind := range storedKinds {
+		path := filepath.Join(t.TempDir(), kind.name)
+		if err := kind.make(t, nil).Save(path); err != nil {
+			t.Fatal(err)
+		}
+		for _, other := range storedKinds {
+			_, err := other.load(path)
+			if kind.name == other.name {
+				if err != nil {
+					t.Errorf("%s: %v", kind.name, err)
+				}
+				continue
+			}
+			if !errors.Is(err, bloom.ErrVersion) || !strings.Contains(err.Error(), "Load") {
+				t.Errorf("a %s read as a %s: %v, want ErrVersion and what reads it", kind.name, other.name, err)
+			}
+		}
+	}
+}
+
+// TestKindsDamaged: a file cut short or changed anywhere is refused, and no
+// page that is made to look right makes a reader panic.
+func TestKindsDamaged(t *testing.T) {
+	for _, kind := range storedKinds {
+		var file bytes.Buffer
+		if _, err := kind.make(t, nil).WriteTo(&file); err != nil {
+			t.Fatal(err)
+		}
+		whole := file.Bytes()
+		try := func(what string, b []byte) {
+			t.Helper()
+			if _, err := kind.read(bytes.NewReader(b), 1<<30); err == nil {
+				t.Errorf("%s: %s is read all the same", kind.name, what)
+			}
+		}
+		for n := 0; n < len(whole); n += 97 {
+			try(fmt.Sprint("a file cut at ", n), whole[:n])
+		}
+		for at := 0; at < len(whole); at += 13 {
+			damaged := bytes.Clone(whole)
+			damaged[at] ^= 0x10
+			try(fmt.Sprint("a file changed at ", at), damaged)
+		}
+		// Every field of the header and of the state, with checksums that fit.
+		for _, page := range []int{0, 4096} {
+			for at := 8; at < 200; at++ {
+				for _, flip := range []byte{1, 0x80, 0xff} {
+					damaged := bytes.Clone(whole)
+					damaged[page+at] ^= flip
+					sum := crc32.Checksum(damaged[page:page+4092], crc32.MakeTable(crc32.Castagnoli))
+					binary.LittleEndian.PutUint32(damaged[page+4092:], sum)
+					if f, err := kind.read(bytes.NewReader(damaged), 1<<30); err == nil {
+						if f.NeedsSecret() { // another hash
+							continue
+						}
+						f.ContainsString("a") // another seed, k or plan: a filter all the same
+						f.AddString("a")
+						if !f.ContainsString("a") {
+							t.Errorf("%s: with byte %d of page %d changed, an added key is lost", kind.name, at, page)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// FuzzReadKinds: whatever the bytes, no reader of any kind panics, and what it
+// accepts is written as it was read. The checksums of the pages are put right
+// first, so that the checks behind them are met.
+func FuzzReadKinds(f *testing.F) {
+	for _, kind := range storedKinds {
+		var file bytes.Buffer
+		if _, err := kind.make(&testing.T{}, nil).WriteTo(&file); err != nil {
+			f.Fatal(err)
+		}
+		f.Add(file.Bytes())
+	}
+	f.Fuzz(func(t *testing.T, file []byte) {
+		for page := 0; page < 3 && len(file) >= (page+1)*4096; page++ {
+			at := file[page*4096:][:4096]
+			sum := crc32.Checksum(at[:4092], crc32.MakeTable(crc32.Castagnoli))
+			binary.LittleEndian.PutUint32(at[4092:], sum)
+			if page == 2 && bytes.Count(at[:4092], []byte{0}) == 4092 {
+				clear(at[4092:]) // a page that was never written
+			}
+		}
+		for _, kind := range storedKinds {
+			from := bytes.NewReader(file)
+			filter, err := kind.read(from, 1<<22)
+			if err != nil {
+				continue
+			}
+			if !filter.NeedsSecret() {
+				filter.ContainsString("a")
+			}
+			var again bytes.Buffer
+			if _, err := filter.WriteTo(&again); err != nil {
+				t.Errorf("%s: %v", kind.name, err)
+			}
+			if read := file[:len(file)-from.Len()]; len(read) == again.Len() && !bytes.Equal(again.Bytes()[12288:], read[12288:]) {
+				t.Errorf("%s: %d bytes come back as others", kind.name, again.Len())
+			}
+			filter.Close()
+		}
+	})
+}

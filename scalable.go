@@ -1,0 +1,508 @@
+package bloom
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"math"
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/bloomery/bloom/internal/kernel"
+)
+
+// Scalable is for when n is not known: it grows, and keeps its rate at any size.
+// It is a chain of filters, its layers. When a layer has as many keys as it was
+// planned for, the next one is begun, Growth times as large and with a lower
+// rate, so that the rates of all that may ever come add up to p (Almeida,
+// Baquero, Preguiça and Hutchison 2007).
+//
+// That has its price. With all layers full, half to three quarters more bits per
+// key than a [Filter] that knew n; just after a layer was begun, up to Growth
+// times as many again; and a lookup in each layer. Who knows n should say so, and
+// who learns it later can have one Filter made with [Scalable.Compact].
+//
+// Any number of goroutines may use it at once, as with [SyncFilter]: of those
+// that add one key at most one is told that it is new, also while the filter
+// grows, and looking up takes no lock.
+//
+// # At the limit
+//
+// A key that was added is found, always: Add cannot refuse a key, as it has no
+// way to say so. So when the layers are full and there may not be another, adds
+// go into the last layer, the memory stays within the limit, and the rate rises
+// above p. From the first such key on [Scalable.Err] returns an error that says
+// why, and [Report.Overfull] and the rate in [Scalable.Report] tell how far it
+// has come. Look at Err now and then, as after writing through a bufio.Writer.
+type Scalable struct {
+	config ScalableConfig
+	hash   hasher
+	chain  atomic.Pointer[chain]
+}
+
+// ScalableConfig says what Scalable to make. Rate must be given; all other
+// fields may be zero.
+type ScalableConfig struct {
+	First uint64  // the number of keys in the first layer; zero means 1,000
+	Rate  float64 // p, never exceeded while Err is nil
+
+	// Growth is how many times more keys each layer holds than the one before,
+	// 2 to 16; zero means 2. With 4 there are half as many layers to look in,
+	// and on average half more bits that wait for keys.
+	Growth int
+
+	// MaxBytes is the most that the bits of all layers may take; zero means no
+	// limit. The last layer is made as large as what is left allows.
+	MaxBytes uint64
+
+	Seed   uint64 // of XXH3; public
+	Secret []byte // SecretBytes bytes: SipHash-2-4 in place of XXH3
+}
+
+const (
+	defaultFirst  = 1000
+	defaultGrowth = 2
+	maxGrowth     = 16
+
+	// tightening is r in the series p (1-r) r^i of the layers' rates. A small r
+	// spends the rate on the first layers and makes the later ones dear, a large
+	// one saves for layers that may never come. From ten to a thousand times the
+	// first size 0.8 is the best or close to it: docs/maths.md has the table.
+	tightening = 0.8
+)
+
+// NewScalable returns an empty filter for any number of keys at false-positive
+// rate p, with room for the first keys in its first layer.
+//
+// The error wraps [ErrConfig], [ErrRate] or [ErrBudget].
+func NewScalable(first uint64, p float64) (*Scalable, error) {
+	return ScalableConfig{First: first, Rate: p}.New()
+}
+
+// New returns an empty filter with its first layer.
+func (c ScalableConfig) New() (*Scalable, error) {
+	if c.First == 0 {
+		c.First = defaultFirst
+	}
+	if c.Growth == 0 {
+		c.Growth = defaultGrowth
+	}
+	if c.Growth < 2 || c.Growth > maxGrowth {
+		return nil, fmt.Errorf("%w: Growth must be 2 to %d, not %d", ErrConfig, maxGrowth, c.Growth)
+	}
+	if !(c.Rate > 0 && c.Rate < 1) {
+		return nil, fmt.Errorf("%w: the rate must be above 0 and below 1, not %g", ErrConfig, c.Rate)
+	}
+	hash, err := newHasher(c.Seed, c.Secret)
+	if err != nil {
+		return nil, err
+	}
+	c.Secret = nil // the hasher has it
+	f := &Scalable{config: c, hash: hash}
+	plan, err := c.layerPlan(0)
+	if err != nil {
+		return nil, err
+	}
+	if c.MaxBytes != 0 && plan.Bytes() > c.MaxBytes {
+		return nil, fmt.Errorf("%w: the first layer needs %d bytes, the limit is %d: raise the limit or the rate, or begin with fewer keys", ErrBudget, plan.Bytes(), c.MaxBytes)
+	}
+	layer, err := newLayer(plan, hash)
+	if err != nil {
+		return nil, err
+	}
+	f.chain.Store(newChain([]*SyncFilter{layer}, layerRoom(plan)))
+	return f, nil
+}
+
+func newLayer(plan Plan, hash hasher) (*SyncFilter, error) {
+	f, err := newFilter(plan, hash)
+	if err != nil {
+		return nil, err
+	}
+	return f.Share(), nil
+}
+
+// layerRate is the rate of the i-th layer. All of them add up to Rate.
+func (c ScalableConfig) layerRate(i int) float64 {
+	return c.Rate * (1 - tightening) * math.Pow(tightening, float64(i))
+}
+
+// layerKeys is the number of keys in the i-th layer.
+func (c ScalableConfig) layerKeys(i int) uint64 {
+	keys := c.First
+	for range i {
+		high, low := bits.Mul64(keys, uint64(c.Growth))
+		if high != 0 {
+			return math.MaxUint64 // which Plan refuses
+		}
+		keys = low
+	}
+	return keys
+}
+
+// layerRoom is how many keys a layer takes that are answered "new". Those that
+// are not, though nobody added them before, change no bit, but the layer is more
+// crowded than so many keys make one on average. A plan counts them, so the
+// layer must stop earlier by their share, which is at most its rate.
+func layerRoom(plan Plan) int64 {
+	return int64(max(float64(plan.Keys)*(1-plan.Rate), 1))
+}
+
+// layerPlan sizes the i-th layer: for its number of keys, and then for all that
+// its whole blocks hold, which is more where there are few.
+func (c ScalableConfig) layerPlan(i int) (Plan, error) {
+	rate := c.layerRate(i)
+	keys := math.Ceil(float64(c.layerKeys(i)) / (1 - rate)) // for layerRoom
+	plan, err := Config{Keys: uint64(min(keys, 1<<63)), Rate: rate}.Plan()
+	if err != nil {
+		return Plan{}, err
+	}
+	return Config{Bits: plan.Bits, Probes: plan.Probes, Rate: rate}.Plan()
+}
+
+// nextPlan sizes the layer after those of c.
+func (f *Scalable) nextPlan(c *chain) (Plan, error) {
+	i := len(c.layers)
+	if i == maxLayers {
+		return Plan{}, fmt.Errorf("%w: there are %d layers already", ErrRate, maxLayers)
+	}
+	plan, err := f.config.layerPlan(i)
+	if err != nil || f.config.MaxBytes == 0 {
+		return plan, err
+	}
+	left := f.config.MaxBytes - c.plan().Bytes()
+	if plan.Bytes() <= left {
+		return plan, nil
+	}
+	if left >= kernel.BlockBytes {
+		if smaller, err := (Config{Bits: left * 8, Rate: f.config.layerRate(i)}).Plan(); err == nil {
+			return smaller, nil
+		}
+	}
+	return Plan{}, fmt.Errorf("%w: the next layer needs %d bytes and the limit of %d leaves %d", ErrBudget, plan.Bytes(), f.config.MaxBytes, left)
+}
+
+// grow is for who found no room in c. It puts a chain with another layer in its
+// place, unless somebody else did or there is still room at other gates. Adds
+// wait meanwhile, as there is nothing they could do, and lookups do not.
+func (f *Scalable) grow(c *chain) {
+	c.lock()
+	defer c.unlock()
+	if f.chain.Load() != c || c.collect() > 0 {
+		return
+	}
+	plan, err := f.nextPlan(c)
+	var layer *SyncFilter
+	if err == nil {
+		layer, err = newLayer(plan, f.hash)
+	}
+	if err != nil {
+		overfull := newChain(c.layers, unlimited)
+		whole := c.plan()
+		overfull.err = fmt.Errorf("the filter holds the %d keys it has room for, and more take its rate above %.3g: %w", whole.Keys, f.config.Rate, err)
+		f.chain.Store(overfull)
+		return
+	}
+	layers := append([]*SyncFilter{layer, c.layers[0].freeze()}, c.layers[1:]...)
+	f.chain.Store(newChain(layers, layerRoom(plan)))
+}
+
+// Err returns nil as long as the rate is kept, and otherwise says why the filter
+// could not grow: it is over-full, and stays so until Clear. The error wraps
+// [ErrBudget] when MaxBytes or the machine's memory is used up, and [ErrRate] when
+// the next layer's share of the rate is less than the layout or a 64-bit hash can
+// keep.
+func (f *Scalable) Err() error { return f.chain.Load().err }
+
+// Add puts key into the filter and reports whether it is certainly new; see
+// [Filter.Add].
+func (f *Scalable) Add(key []byte) bool { return f.AddHash(f.hash.bytes(key)) }
+
+// AddString is Add for a string: the same bytes give the same bits.
+func (f *Scalable) AddString(key string) bool { return f.AddHash(f.hash.string(key)) }
+
+// AddUint64 is Add of the eight little-endian bytes of key.
+func (f *Scalable) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
+
+// AddHash is Add for a key that is hashed already; see [Filter.AddHash].
+func (f *Scalable) AddHash(h uint64) bool {
+	for {
+		c := f.chain.Load()
+		if c.containsHash(h) {
+			return false
+		}
+		g := c.gate(h)
+		g.Lock()
+		if f.chain.Load() != c {
+			g.Unlock()
+			continue
+		}
+		if g.left == 0 && !c.refill(g) {
+			g.Unlock()
+			f.grow(c)
+			continue
+		}
+		isNew := c.layers[0].AddHash(h)
+		if isNew {
+			g.left--
+		}
+		g.Unlock()
+		return isNew
+	}
+}
+
+// AddMany adds the keys one after the other, between those of other goroutines,
+// and returns how many were certainly new; see [Filter.AddMany].
+func (f *Scalable) AddMany(keys [][]byte, isNew []bool) int {
+	return f.hash.hashMany(keys, isNew, f.addBatch)
+}
+
+// AddStrings is AddMany for strings.
+func (f *Scalable) AddStrings(keys []string, isNew []bool) int {
+	return f.hash.hashStrings(keys, isNew, f.addBatch)
+}
+
+// AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
+func (f *Scalable) AddHashes(hashes []uint64, isNew []bool) int {
+	return inParts(hashes, isNew, f.addBatch)
+}
+
+func (f *Scalable) addBatch(hashes []uint64, isNew []bool) int {
+	s := newSieve(hashes)
+	clear(isNew)
+	added := 0
+	for s.n > 0 {
+		c := f.chain.Load()
+		for i, layer := range c.layers {
+			s.drop(i, layer, nil)
+		}
+		if s.n > 0 {
+			added += f.addTo(c, s, isNew)
+		}
+	}
+	sieves.Put(s)
+	return added
+}
+
+// addTo adds the keys in the sieve, none of which is in c, as far as there is
+// room, and grows where there is not.
+func (f *Scalable) addTo(c *chain, s *sieve, isNew []bool) int {
+	g := c.gate(s.hashes[0])
+	g.Lock()
+	if f.chain.Load() != c {
+		g.Unlock()
+		return 0
+	}
+	room := c.take(int64(s.n))
+	added := s.addTo(c.layers[0], int(room), isNew)
+	c.room.Add(room - int64(added))
+	g.Unlock()
+	if s.n > 0 {
+		f.grow(c)
+	}
+	return added
+}
+
+// Contains reports whether key is probably in the filter; see [Filter.Contains].
+func (f *Scalable) Contains(key []byte) bool { return f.ContainsHash(f.hash.bytes(key)) }
+
+// ContainsString is Contains for a string.
+func (f *Scalable) ContainsString(key string) bool { return f.ContainsHash(f.hash.string(key)) }
+
+// ContainsUint64 is Contains of the eight little-endian bytes of key.
+func (f *Scalable) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }
+
+// ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
+func (f *Scalable) ContainsHash(h uint64) bool { return f.chain.Load().containsHash(h) }
+
+// ContainsMany returns how many of the keys are probably in the filter; see
+// [Filter.ContainsMany].
+func (f *Scalable) ContainsMany(keys [][]byte, found []bool) int {
+	return f.hash.hashMany(keys, found, f.containsBatch)
+}
+
+// ContainsStrings is ContainsMany for strings.
+func (f *Scalable) ContainsStrings(keys []string, found []bool) int {
+	return f.hash.hashStrings(keys, found, f.containsBatch)
+}
+
+// ContainsHashes is ContainsMany for keys that are hashed already; see
+// [Filter.AddHash].
+func (f *Scalable) ContainsHashes(hashes []uint64, found []bool) int {
+	return inParts(hashes, found, f.containsBatch)
+}
+
+func (f *Scalable) containsBatch(hashes []uint64, found []bool) int {
+	return f.chain.Load().containsBatch(hashes, found)
+}
+
+// Hash returns the hash of key that AddHash and ContainsHash take.
+func (f *Scalable) Hash(key []byte) uint64 { return f.hash.bytes(key) }
+
+// HashString is Hash for a string.
+func (f *Scalable) HashString(key string) uint64 { return f.hash.string(key) }
+
+// HashIdentity says which hash fills the filter.
+func (f *Scalable) HashIdentity() HashIdentity { return f.hash.id }
+
+// Plan returns the sizing of all layers there are now: their keys, bits and
+// blocks, and the sum of their rates, which is below p. Probes is that of the
+// newest, and RateAt is of no use: it takes the bits for one filter's.
+func (f *Scalable) Plan() Plan { return f.chain.Load().plan() }
+
+// Report reads the bits of all layers and says how full they are and what the
+// rate is now. Remaining is how many keys fit before the filter grows, and more
+// than planned are in it only when Err is not nil. See [Scalable.Layers] for
+// each layer's own.
+func (f *Scalable) Report() Report { return f.chain.Load().report() }
+
+// Layers returns the report of each layer, oldest first.
+func (f *Scalable) Layers() []Report { return f.chain.Load().reports() }
+
+// Compact returns one Filter of the same rate and hash, planned for the keys
+// that the Scalable has, which it gets from the stream: the layers' bits cannot be
+// joined. It is smaller and faster, and does not grow. Compact may run while
+// others add; their keys are in the Filter if the stream has them.
+//
+// The error wraps [ErrRate] when the stream has more different keys than the
+// Scalable had when the call began, by more than can be chance.
+func (f *Scalable) Compact(keys iter.Seq[[]byte]) (*Filter, error) {
+	r := f.Report()
+	n := float64(r.Added)
+	if !math.IsInf(r.Keys, 1) {
+		n = max(n, math.Ceil(r.Keys+4*r.KeysError))
+	}
+	plan, err := Config{Keys: uint64(max(n, 1)), Rate: f.config.Rate}.Plan()
+	if err != nil {
+		return nil, err
+	}
+	compact, err := newFilter(plan, f.hash)
+	if err != nil {
+		return nil, err
+	}
+	hashes := make([]uint64, 0, chunk)
+	for key := range keys {
+		if hashes = append(hashes, f.hash.bytes(key)); len(hashes) == chunk {
+			compact.AddHashes(hashes, nil)
+			hashes = hashes[:0]
+		}
+	}
+	compact.AddHashes(hashes, nil)
+	if got := compact.Report(); got.Overfull() {
+		compact.Close()
+		return nil, fmt.Errorf("%w: the stream has about %.0f keys, and the filter to compact %.0f", ErrRate, got.Keys, n)
+	}
+	return compact, nil
+}
+
+// Clear empties the filter and makes it as small as it was at first, while
+// nobody can add to it. A lookup that runs beside it may answer either way.
+func (f *Scalable) Clear() {
+	for {
+		c := f.chain.Load()
+		c.lock()
+		if f.chain.Load() != c {
+			c.unlock()
+			continue
+		}
+		first := c.layers[len(c.layers)-1].emptied()
+		f.chain.Store(newChain([]*SyncFilter{first}, layerRoom(first.plan)))
+		c.unlock()
+		return // the collector frees the other layers when no lookup is in them
+	}
+}
+
+// Close releases the memory at once. It must not run beside any other method.
+func (f *Scalable) Close() error { return f.chain.Load().close() }
+
+func (f *Scalable) String() string {
+	c := f.chain.Load()
+	return fmt.Sprintf("scalable filter: p %.4g, %d layers, m %d; %v", f.config.Rate, len(c.layers), c.plan().Bits, f.hash.id)
+}
+
+// NeedsSecret reports whether the filter was read from a file and is keyed: then
+// hashing keys panics until SetSecret.
+func (f *Scalable) NeedsSecret() bool { return f.hash.locked }
+
+// SetSecret gives a keyed filter that was read from a file its secret; see
+// [Filter.SetSecret]. It must run before the filter is shared.
+func (f *Scalable) SetSecret(secret []byte) error {
+	if err := f.hash.unlock(secret); err != nil {
+		return err
+	}
+	for _, layer := range f.chain.Load().layers {
+		layer.hash = f.hash
+	}
+	return nil
+}
+
+// stored is the filter as it is at one moment, while adds wait.
+func (f *Scalable) stored() (*stored, error) {
+	c := f.chain.Load()
+	for c.lock(); f.chain.Load() != c; c.lock() {
+		c.unlock()
+		c = f.chain.Load()
+	}
+	sections, words, memory, err := c.sections()
+	c.unlock()
+	if err != nil {
+		return nil, err
+	}
+	added := uint64(0)
+	for _, e := range sections {
+		added += e.added
+	}
+	s := newStored(header{
+		kind:       kindScalable,
+		scheme:     schemePaired,
+		hash:       f.hash.id,
+		keys:       f.config.First,
+		rate:       f.config.Rate,
+		parameters: [2]uint64{uint64(f.config.Growth), f.config.MaxBytes},
+	}, added, sections, words)
+	s.memory = memory
+	return s, nil
+}
+
+func scalableFrom(s *stored) (*Scalable, error) {
+	if err := s.mustHold(kindScalable); err != nil {
+		return nil, err
+	}
+	growth := s.parameters[0]
+	if growth < 2 || growth > maxGrowth || s.rate <= 0 || s.rate >= 1 {
+		return nil, fmt.Errorf("%w: growth %d at rate %g", ErrFormat, growth, s.rate)
+	}
+	f := &Scalable{
+		config: ScalableConfig{First: s.keys, Rate: s.rate, Growth: int(growth), MaxBytes: s.parameters[1]},
+		hash:   storedHasher(s.hash),
+	}
+	if s.hash.Algorithm == XXH3 {
+		f.config.Seed = s.hash.Key
+	}
+	layers := layersFrom(s, f.hash)
+	room := layerRoom(layers[0].plan) - int64(min(layers[0].added(), math.MaxInt64))
+	f.chain.Store(newChain(layers, max(room, 0))) // without room the next new key makes it grow
+	return f, nil
+}
+
+// WriteTo writes the filter as a file, as it is at one moment: with every key
+// whose Add returned before the call. See [Filter.WriteTo].
+func (f *Scalable) WriteTo(w io.Writer) (int64, error) {
+	s, err := f.stored()
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	return s.writeTo(w)
+}
+
+// Save writes the filter to a file at path; see [Filter.Save].
+func (f *Scalable) Save(path string) error { return save(path, f.WriteTo) }
+
+// ReadScalable reads a filter that [Scalable.WriteTo] wrote; see [Read].
+func ReadScalable(r io.Reader, limitBytes int64) (*Scalable, error) {
+	return read(r, limitBytes, scalableFrom)
+}
+
+// LoadScalable reads the file at path; see [Load].
+func LoadScalable(path string) (*Scalable, error) { return load(path, scalableFrom) }

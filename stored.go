@@ -1,0 +1,361 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"math/bits"
+	"os"
+	"slices"
+
+	"github.com/bloomery/bloom/internal/kernel"
+)
+
+// stored stands between a filter of any kind and its file: what the pages say,
+// and the words of each section. A kind makes one of itself to be written, and
+// is made from one that was read.
+type stored struct {
+	header
+	state
+	words  [][]uint64 // of each section
+	memory []*mapping // that they lie in, nil for Go's heap
+}
+
+// newStored lays a filter out as one file. Of the sections, kind, probes and
+// blocks are given.
+func newStored(h header, added uint64, sections []section, words [][]uint64) *stored {
+	s := &stored{header: h, state: state{generation: 1, clean: true, added: added, sections: sections}, words: words}
+	at := uint64(bodyOffset)
+	for i := range sections {
+		at = roundUp(at, pageBytes)
+		sections[i].offset, sections[i].length = at, uint64(len(words[i]))*8
+		at += sections[i].length
+	}
+	s.checksums = at
+	s.fileBytes = at + checksumBytes(at-bodyOffset)
+	return s
+}
+
+// close gives back the memory of a filter that was not made after all.
+func (s *stored) close() {
+	for _, m := range s.memory {
+		m.close()
+	}
+}
+
+// mustHold refuses a file of another kind, and says what reads it.
+func (s *stored) mustHold(kind uint16) error {
+	if s.kind == kind {
+		return nil
+	}
+	return fmt.Errorf("%w: the file holds %s: use %s", ErrVersion, kinds[s.kind].name, kinds[s.kind].loader)
+}
+
+// body is the checksummed part of a file as it streams by, out or in.
+type body struct {
+	sums []byte // of whole spans
+	sum  uint32 // of the span that is under way
+	used int    // bytes of that
+}
+
+func (b *body) pass(part []byte) {
+	for len(part) > 0 {
+		n := min(len(part), checksumSpan-b.used)
+		b.sum = crc32.Update(b.sum, castagnoli, part[:n])
+		b.used += n
+		part = part[n:]
+		if b.used == checksumSpan {
+			b.end()
+		}
+	}
+}
+
+// end ends a span, at its full length or with the body.
+func (b *body) end() {
+	if b.used > 0 {
+		b.sums = binary.LittleEndian.AppendUint32(b.sums, b.sum)
+		b.sum, b.used = 0, 0
+	}
+}
+
+// padding is what lies between two sections at most.
+var padding [pageBytes]byte
+
+// gap is how many zeros lie before the section.
+func (s *stored) gap(i int) uint64 {
+	if i == 0 {
+		return 0
+	}
+	before := s.sections[i-1]
+	return s.sections[i].offset - (before.offset + before.length)
+}
+
+// writeTo writes the file, a MiB at a time.
+func (s *stored) writeTo(w io.Writer) (written int64, err error) {
+	write := func(b []byte, what string) {
+		if err != nil {
+			return
+		}
+		var n int
+		n, err = w.Write(b)
+		written += int64(n)
+		if err != nil {
+			err = fmt.Errorf("bloom: writing the %s: %w", what, err)
+		}
+	}
+	head, err := s.header.encode()
+	if err != nil {
+		return 0, err
+	}
+	head = append(head, s.state.encode()...)
+	head = append(head, padding[:]...) // page 2: never written
+	write(head, "header")
+	var passed body
+	for i, words := range s.words {
+		zeros := padding[:s.gap(i)]
+		passed.pass(zeros)
+		write(zeros, "bits")
+		for part := range fileParts(words) {
+			passed.pass(part)
+			write(part, "bits")
+			if err != nil {
+				return written, err
+			}
+		}
+	}
+	passed.end()
+	write(binary.LittleEndian.AppendUint32(passed.sums, crc32.Checksum(passed.sums, castagnoli)), "checksums")
+	return written, err
+}
+
+// fileParts yields the words as the bytes of the file, a checksum span at a
+// time: a view of memory where the byte order allows it.
+func fileParts(words []uint64) func(yield func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		var buffer []byte
+		for len(words) > 0 {
+			n := min(len(words), checksumSpan/8)
+			var part []byte
+			if littleEndian {
+				part = wordBytes(words[:n])
+			} else {
+				buffer = buffer[:0]
+				for _, word := range words[:n] {
+					buffer = binary.LittleEndian.AppendUint64(buffer, word)
+				}
+				part = buffer
+			}
+			if !yield(part) {
+				return
+			}
+			words = words[n:]
+		}
+	}
+}
+
+// readStored reads a file whose length passes the check accept, and verifies all
+// of it. Its memory grows only as bytes arrive.
+func readStored(r io.Reader, accept func(*state) error) (*stored, error) {
+	head := make([]byte, bodyOffset)
+	if err := readFull(r, head); err != nil {
+		return nil, err
+	}
+	s, err := decodeHead(head)
+	if err != nil {
+		return nil, err
+	}
+	if err := accept(&s.state); err != nil {
+		return nil, err
+	}
+	if err := s.mustBeClean(); err != nil {
+		return nil, err
+	}
+	if err := s.readBody(r); err != nil {
+		s.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// read reads a file of limited length and makes a filter of it.
+func read[F any](r io.Reader, limitBytes int64, from func(*stored) (*F, error)) (*F, error) {
+	s, err := readStored(r, within(limitBytes))
+	if err != nil {
+		return nil, err
+	}
+	f, err := from(s)
+	if err != nil {
+		s.close()
+	}
+	return f, err
+}
+
+// pairedPlan is the plan of a filter that a section of paired lines holds.
+func pairedPlan(keys uint64, rate float64, e *section) Plan {
+	return Plan{Keys: keys, Rate: rate, Bits: e.blocks * kernel.BlockBits, Probes: int(e.probes), Blocks: e.blocks, Layout: PairedLines}
+}
+
+// within accepts files up to a limit that a caller gave.
+func within(limitBytes int64) func(*state) error {
+	return func(s *state) error {
+		if limitBytes < 0 || s.fileBytes > uint64(limitBytes) {
+			return fmt.Errorf("%w: the file has %d bytes, the limit is %d", ErrLimit, s.fileBytes, limitBytes)
+		}
+		return nil
+	}
+}
+
+// decodeHead checks the first three pages.
+func decodeHead(head []byte) (*stored, error) {
+	h, err := decodeHeader(head[:pageBytes])
+	if err != nil {
+		return nil, err
+	}
+	st, err := decodeState(head[pageBytes:])
+	if err != nil {
+		return nil, err
+	}
+	s := &stored{header: *h, state: *st}
+	if err := s.checkKind(h.kind); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *state) mustBeClean() error {
+	if !s.clean {
+		return fmt.Errorf("%w: the file was not closed cleanly, its checksums are old: make it again from its keys, or use a saved copy", ErrChecksum)
+	}
+	return nil
+}
+
+// readBody reads the sections and the checksums behind them.
+func (s *stored) readBody(r io.Reader) error {
+	var passed body
+	for i := range s.sections {
+		zeros := make([]byte, s.gap(i))
+		if err := readFull(r, zeros); err != nil {
+			return err
+		}
+		if !allZero(zeros) {
+			return fmt.Errorf("%w: bytes in use before section %d", ErrFormat, i)
+		}
+		passed.pass(zeros)
+		words, memory, err := readWords(r, s.sections[i].length/8, &passed)
+		s.words, s.memory = append(s.words, words), append(s.memory, memory)
+		if err != nil {
+			return err
+		}
+	}
+	passed.end()
+	list := make([]byte, len(passed.sums)+4)
+	if err := readFull(r, list); err != nil {
+		return err
+	}
+	return compareSums(list, passed.sums)
+}
+
+// firstGrowth is how many words readWords allocates before the first byte has
+// come.
+const firstGrowth = checksumSpan / 8
+
+// readWords reads so many words. It doubles the room each time that is full, so
+// it never holds more than twice what has really arrived; the last step is
+// exact.
+func readWords(r io.Reader, total uint64, passed *body) (words []uint64, memory *mapping, err error) {
+	for have := uint64(0); have < total; {
+		if have == uint64(len(words)) {
+			grown, grownMemory, err := newWords(min(total, max(2*have, firstGrowth)))
+			if err != nil {
+				return nil, memory, err
+			}
+			copy(grown, words)
+			memory.close()
+			words, memory = grown, grownMemory
+		}
+		n := min(total-have, checksumSpan/8)
+		part := wordBytes(words[have:][:n])
+		if err := readFull(r, part); err != nil {
+			return nil, memory, err
+		}
+		passed.pass(part)
+		if !littleEndian {
+			for i, word := range words[have:][:n] {
+				words[have+uint64(i)] = bits.ReverseBytes64(word)
+			}
+		}
+		have += n
+	}
+	return words, memory, nil
+}
+
+// openStored maps a file. All its sections lie in the one mapping.
+func openStored(file *os.File, size int64) (*stored, error) {
+	head := make([]byte, bodyOffset)
+	if err := readFull(io.NewSectionReader(file, 0, size), head); err != nil {
+		return nil, err
+	}
+	s, err := decodeHead(head)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.fits(size); err != nil {
+		return nil, err
+	}
+	if uint64(size) > math.MaxInt {
+		return nil, fmt.Errorf("%w: %d bytes are more than this machine can address", ErrBudget, size)
+	}
+	b, err := mapFile(file, size)
+	if err != nil {
+		return nil, fmt.Errorf("bloom: mapping: %w", err)
+	}
+	s.memory = []*mapping{newMapping(b)}
+	for _, e := range s.sections {
+		s.words = append(s.words, mappedWords(b[e.offset:][:e.length]))
+	}
+	return s, nil
+}
+
+// verifyMapped checks the body of a mapped file against its checksums.
+func verifyMapped(file []byte) error {
+	s, err := decodeHead(file[:bodyOffset])
+	if err != nil {
+		return err
+	}
+	if err := s.mustBeClean(); err != nil {
+		return err
+	}
+	var passed body
+	passed.pass(file[bodyOffset:s.checksums])
+	passed.end()
+	return compareSums(file[s.checksums:s.fileBytes], passed.sums)
+}
+
+func compareSums(stored, sums []byte) error {
+	list, own := stored[:len(stored)-4], stored[len(stored)-4:]
+	if crc32.Checksum(list, castagnoli) != binary.LittleEndian.Uint32(own) {
+		return fmt.Errorf("%w: the list of checksums is damaged", ErrChecksum)
+	}
+	for i := 0; i < len(list); i += 4 {
+		if !slices.Equal(list[i:i+4], sums[i:i+4]) {
+			from := bodyOffset + uint64(i/4)*checksumSpan
+			return fmt.Errorf("%w: the file is damaged within the MiB at byte %d", ErrChecksum, from)
+		}
+	}
+	return nil
+}
+
+// readFull is io.ReadFull with a file that ends too early told as such.
+func readFull(r io.Reader, b []byte) error {
+	_, err := io.ReadFull(r, b)
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: the file ends too early", ErrFormat)
+	}
+	if err != nil {
+		return fmt.Errorf("bloom: reading a filter: %w", err)
+	}
+	return nil
+}
