@@ -557,6 +557,9 @@ func TestCountingModel(t *testing.T) {
 					m.times[key] += times
 				}
 			},
+			"Save and load": func(t *rapid.T) {
+				m.filter = reread(t, m.filter, bloom.ReadCounting)
+			},
 			"Clone": func(t *rapid.T) {
 				clone := m.filter.Clone()
 				if !clone.Equal(m.filter) || clone.Report() != m.filter.Report() {

@@ -536,6 +536,9 @@ func TestExceptionsModel(t *testing.T) {
 				maps.Copy(m.in, other.in)
 				m.out = out
 			},
+			"Save and load": func(t *rapid.T) {
+				m.filter = reread(t, m.filter, bloom.ReadExceptions)
+			},
 			"Clone": func(t *rapid.T) {
 				clone := m.filter.Clone()
 				if !clone.Equal(m.filter) {

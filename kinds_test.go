@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"pgregory.net/rapid"
 )
 
 // storedKind is what the tests need to know of a kind of filter with a file.
@@ -43,6 +44,21 @@ func must[F kept](t *testing.T) func(f F, err error) kept {
 		}
 		return f
 	}
+}
+
+// reread writes a filter and reads it again.
+func reread[F kept](t rapid.TB, f F, read func(r io.Reader, limitBytes int64) (F, error)) F {
+	t.Helper()
+	var file bytes.Buffer
+	if _, err := f.WriteTo(&file); err != nil {
+		t.Fatal(err)
+	}
+	again, err := read(&file, int64(file.Len()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Close()
+	return again
 }
 
 func orError[F kept](f F, err error) (kept, error) {

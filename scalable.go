@@ -481,7 +481,11 @@ func scalableFrom(s *stored) (*Scalable, error) {
 	}
 	layers := layersFrom(s, f.hash)
 	room := layerRoom(layers[0].plan) - int64(min(layers[0].added(), math.MaxInt64))
-	f.chain.Store(newChain(layers, max(room, 0))) // without room the next new key makes it grow
+	c := newChain(layers, max(room, 0)) // without room the next new key makes it grow
+	f.chain.Store(c)
+	if room < 0 {
+		f.grow(c) // it was over-full: Err must say so at once
+	}
 	return f, nil
 }
 

@@ -444,6 +444,9 @@ func TestScalableModel(t *testing.T) {
 					set[key] = true
 				}
 			},
+			"save and load": func(t *rapid.T) {
+				f = reread(t, f, bloom.ReadScalable)
+			},
 			"clear": func(t *rapid.T) {
 				if rapid.IntRange(0, 9).Draw(t, "dice") == 0 {
 					f.Clear()

@@ -59,41 +59,56 @@ func TestSplitBlockPositions(t *testing.T) {
 	}
 }
 
-// TestSplitBlockRate: 1% is 1%, not the 1.46% of Parquet's own sizing formula.
-func TestSplitBlockRate(t *testing.T) {
-	for _, p := range []float64{0.1, 0.01, 0.001} {
-		for _, n := range []uint64{1000, 100_000} {
-			f, err := bloom.NewSplitBlock(n, p)
-			if err != nil {
-				t.Fatal(err)
+// TestSplitBlockRates makes the three comparisons of rates: what is found of
+// strangers against the bits, the bits averaged over filters against the plan,
+// the plan against what was asked. 1% is 1%, not the 1.46% of Parquet's own
+// sizing formula.
+func TestSplitBlockRates(t *testing.T) {
+	for _, p := range []float64{0.1, 0.01, 0.001, 1e-5} {
+		for _, n := range []uint64{1, 10, 1000, 1024, 65_536} {
+			filters, probes := 200, 20_000
+			if n > 10_000 {
+				filters = 30
 			}
-			if plan := f.Plan(); plan.Rate > p || plan.Layout != bloom.SplitBlocks || plan.Probes != 8 {
+			mean, squares, found, expected := 0., 0., 0., 0.
+			var plan bloom.Plan
+			for seed := range uint64(filters) {
+				c := bloom.Config{Keys: n, Rate: p, Seed: seed / 2} // half of them with Parquet's own seed
+				if seed%3 == 0 {
+					c = bloom.Config{Keys: n, Rate: p, Secret: []byte("0123456789abcdef")}
+				}
+				f, err := c.NewSplitBlock()
+				if err != nil {
+					t.Fatal(err)
+				}
+				keys := make([][]byte, max(int(n), probes))
+				for i := range keys[:n] {
+					keys[i] = binary.BigEndian.AppendUint64(nil, seed<<40+uint64(i))
+				}
+				f.AddMany(keys[:n], nil)
+				if found := f.ContainsMany(keys[:n], nil); found != int(n) {
+					t.Fatalf("n %d, p %g: %d keys are lost", n, p, int(n)-found)
+				}
+				for i := range keys[:probes] {
+					keys[i] = binary.BigEndian.AppendUint64(nil, seed<<40+n+uint64(i))
+				}
+				rate := f.Report().Rate
+				found += float64(f.ContainsMany(keys[:probes], nil))
+				expected += rate * float64(probes)
+				mean += rate / float64(filters)
+				squares += rate * rate / float64(filters)
+				plan = f.Plan()
+				f.Close()
+			}
+			if plan.Rate > p || plan.Layout != bloom.SplitBlocks || plan.Probes != 8 {
 				t.Errorf("n %d, p %g: %+v", n, p, plan)
 			}
-			keys := make([][]byte, n)
-			for i := range keys {
-				keys[i] = binary.BigEndian.AppendUint64(nil, uint64(i))
+			if sigma := math.Sqrt(expected + 1); math.Abs(found-expected) > 4*sigma {
+				t.Errorf("n %d, p %g: %v strangers found, by the bits %.1f +- %.1f", n, p, found, expected, sigma)
 			}
-			f.AddMany(keys, nil)
-			if found := f.ContainsMany(keys, nil); found != int(n) {
-				t.Errorf("n %d, p %g: %d keys are lost", n, p, int(n)-found)
-			}
-			const probes = 400_000
-			found := 0.
-			for i := range uint64(probes) {
-				if f.Contains(binary.BigEndian.AppendUint64(nil, n+i)) {
-					found++
-				}
-			}
-			r := f.Report()
-			if sigma := math.Sqrt(probes * r.Rate); math.Abs(found-probes*r.Rate) > 4*sigma {
-				t.Errorf("n %d, p %g: %v of %d strangers found, by the bits %.1f +- %.1f", n, p, found, probes, probes*r.Rate, sigma)
-			}
-			if math.Abs(r.Rate/f.Plan().Rate-1) > 0.25/math.Sqrt(float64(n)/1000) {
-				t.Errorf("n %d, p %g: rate %g by the bits, %g by the plan", n, p, r.Rate, f.Plan().Rate)
-			}
-			if math.Abs(r.Keys-float64(n)) > 5*r.KeysError {
-				t.Errorf("n %d, p %g: about %.0f +- %.0f keys", n, p, r.Keys, r.KeysError)
+			deviation := math.Sqrt(max(squares-mean*mean, 0)/float64(filters-1)) + 1e-9*plan.Rate
+			if z := (mean - plan.Rate) / deviation; math.Abs(z) > 4 {
+				t.Errorf("n %d, p %g: rate by the bits %g, by the plan %g, %.1f standard errors", n, p, mean, plan.Rate, z)
 			}
 		}
 	}

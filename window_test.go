@@ -3,6 +3,7 @@ package bloom_test
 import (
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"sync"
@@ -127,7 +128,7 @@ func TestWindowModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer w.Close()
+		defer func() { w.Close() }()
 		step := (time.Hour + time.Duration(g) - 1) / time.Duration(g)
 		latest, last := int64(0), map[uint64]int64{}
 		move := func(d time.Duration) {
@@ -160,6 +161,11 @@ func TestWindowModel(t *testing.T) {
 					check(t, key, !isNew[i])
 					last[key] = latest
 				}
+			},
+			"save and load": func(t *rapid.T) {
+				w = reread(t, w, func(r io.Reader, limitBytes int64) (*bloom.Window, error) {
+					return bloom.ReadWindow(r, limitBytes, clock.now)
+				})
 			},
 			"wait": func(t *rapid.T) {
 				move(time.Duration(rapid.Int64Range(0, int64(step)*3/2).Draw(t, "nanoseconds")))
