@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
+	"sync/atomic"
 
 	"github.com/bloomery/bloom"
 )
@@ -92,4 +94,43 @@ func ExampleOpen() {
 	defer f.Close()
 	fmt.Println(f.ContainsString("http://bad.example/"), f.ContainsString("http://good.example/"))
 	// Output: true false
+}
+
+func ExampleSyncFilter() {
+	seen, err := bloom.NewSync(1_000_000, 1e-6)
+	if err != nil {
+		panic(err)
+	}
+	// Eight crawlers find the same thousand pages. Each page is fetched once.
+	var fetched atomic.Int64
+	var crawlers sync.WaitGroup
+	for range 8 {
+		crawlers.Go(func() {
+			for page := range 1000 {
+				if seen.AddString(fmt.Sprintf("https://example.org/%d", page)) {
+					fetched.Add(1)
+				}
+			}
+		})
+	}
+	crawlers.Wait()
+	fmt.Println("fetched", fetched.Load(), "pages")
+	// Output: fetched 1000 pages
+}
+
+// A column chunk's filter, as Parquet has it: half the lookups of an engine end
+// here, without reading the column.
+func ExampleSplitBlock() {
+	column, err := bloom.NewSplitBlock(10_000, 0.01)
+	if err != nil {
+		panic(err)
+	}
+	for id := range uint64(10_000) {
+		column.AddUint64(2 * id)
+	}
+	fmt.Println(column.ContainsUint64(4242), column.ContainsUint64(4243))
+	fmt.Printf("%.1f bits per key, k = %d\n", column.Plan().BitsPerKey(), column.Plan().Probes)
+	// Output:
+	// true false
+	// 10.5 bits per key, k = 8
 }
