@@ -123,6 +123,7 @@ func (feed *Feed) take(hashes []uint64, _ []bool) int {
 // drain adds what waits for a part.
 func (feed *Feed) drain(part uint64) {
 	b := feed.bulk
+	b.filter.mustBeOpen() // or the lock below would stay locked
 	hashes := feed.waiting[part*b.room:][:feed.count[part]]
 	feed.count[part] = 0
 	b.locks[part].Lock()

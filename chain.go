@@ -273,6 +273,9 @@ func (c *chain) close() (first error) {
 	return first
 }
 
+// mustBeOpen is for saving; see [Filter.mustBeOpen].
+func (c *chain) mustBeOpen() { c.layers[0].mustBeOpen() }
+
 // sections are those of the layers for a file, oldest first, and words a copy of
 // their bits: layers may change, or be cleared for their next turn, as soon as
 // the gates, all of which the caller holds now, are open again.

@@ -520,6 +520,11 @@ func classicFrom(s *stored, known []Scheme) (*Classic, error) {
 	if err := s.mustHold(kindClassic); err != nil {
 		return nil, err
 	}
+	if s.scheme != scheme.Custom || len(s.meta) != 1 {
+		if err := s.refuseMeta(); err != nil {
+			return nil, err
+		}
+	}
 	rule, ok := SchemeNumbered(uint16(s.scheme))
 	for _, k := range known {
 		if s.scheme == scheme.Custom && k.Number() == scheme.Custom && k.Name() == s.meta[schemeMeta] {

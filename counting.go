@@ -391,6 +391,9 @@ func countingFrom(s *stored) (*Counting, error) {
 	if err := s.mustHold(kindCounting); err != nil {
 		return nil, err
 	}
+	if err := s.refuseMeta(); err != nil {
+		return nil, err
+	}
 	e := s.sections[0]
 	f := &Counting{
 		counters: kernel.Counters{Words: s.words[0], Blocks: e.blocks, Rows: kernel.RowsFor(int(e.probes) / 2)},

@@ -62,7 +62,8 @@
 // [Scheme]: our own, or that of another program, whose bits it sets.
 //
 // All have the same verbs: Add and Contains for bytes, strings, integers and
-// hashes, one at a time or many. Many at a time is several times faster, because
+// hashes (but for a Classic under another program's scheme, which starts from the
+// key), one at a time or many. Many at a time is several times faster, because
 // the keys' lines are fetched from memory side by side. To fill a filter of
 // gigabytes, use [Filter.Prefault] and [Filter.Bulk].
 //
@@ -80,7 +81,8 @@
 //
 // The same keys give the same bits on every machine, and a file is read for
 // ever once its version is frozen. Bytes that are no filter file give an error,
-// and never a panic or an allocation that they do not back.
+// and never a panic or an allocation that they do not back; only a Window takes
+// memory for all its generations, also when its file has few.
 //
 // Adding and looking up allocate nothing.
 //

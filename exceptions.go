@@ -183,6 +183,7 @@ func (x *Exceptions) AddUint64(key uint64) bool { return x.Add(uint64Bytes(key))
 // AddHash is Add for a key that is hashed already; see [Filter.AddHash]. It is
 // new if its hash is that of an excepted key.
 func (x *Exceptions) AddHash(h uint64) bool {
+	x.mustBeUnlocked()
 	isNew := x.filter.AddHash(h)
 	if isNew || x.count == 0 {
 		return isNew
@@ -205,6 +206,7 @@ func (x *Exceptions) ContainsUint64(key uint64) bool { return x.Contains(uint64B
 // ContainsHash is Contains for a key that is hashed already; see
 // [Filter.AddHash]. It says no to the hash of an excepted key.
 func (x *Exceptions) ContainsHash(h uint64) bool {
+	x.mustBeUnlocked()
 	return x.filter.ContainsHash(h) && (x.count == 0 || x.byHash[h] == nil)
 }
 
@@ -291,6 +293,7 @@ func (x *Exceptions) ContainsStrings(keys []string, found []bool) int {
 // AddHashes is AddMany for keys that are hashed already; see
 // [Exceptions.AddHash].
 func (x *Exceptions) AddHashes(hashes []uint64, isNew []bool) int {
+	x.mustBeUnlocked()
 	if x.count == 0 {
 		return x.filter.AddHashes(hashes, isNew)
 	}
@@ -309,6 +312,7 @@ func (x *Exceptions) AddHashes(hashes []uint64, isNew []bool) int {
 // ContainsHashes is ContainsMany for keys that are hashed already; see
 // [Exceptions.ContainsHash].
 func (x *Exceptions) ContainsHashes(hashes []uint64, found []bool) int {
+	x.mustBeUnlocked()
 	if x.count == 0 {
 		return x.filter.ContainsHashes(hashes, found)
 	}
@@ -358,6 +362,8 @@ func (x *Exceptions) Report() ExceptionsReport {
 // there, or [ErrLimit] if both lists together are too long, and then nothing has
 // changed.
 func (x *Exceptions) Union(y *Exceptions) error {
+	x.mustBeUnlocked()
+	y.mustBeUnlocked()
 	both := WithExceptions(x.filter)
 	both.keep(x, y)
 	both.keep(y, x)
@@ -490,6 +496,7 @@ func exceptionsFrom(s *stored) (*Exceptions, error) {
 		return nil, err
 	}
 	x := WithExceptions(filter)
+	x.byHash = make(map[uint64][]string, len(keys))
 	for _, key := range keys {
 		if err := checkExceptions(x.count+1, x.bytes+len(key)); err != nil {
 			return nil, err
@@ -508,11 +515,12 @@ func exceptionsFrom(s *stored) (*Exceptions, error) {
 // decodeKeys takes the list apart.
 func decodeKeys(words []uint64, count uint64) ([]string, error) {
 	bad := fmt.Errorf("%w: the exceptions are not a list of %d keys in order", ErrFormat, count)
-	var list []byte
+	bytes := make([]byte, 0, 8*len(words))
 	for _, word := range words {
-		list = binary.LittleEndian.AppendUint64(list, word)
+		bytes = binary.LittleEndian.AppendUint64(bytes, word)
 	}
-	var keys []string
+	text, list := string(bytes), bytes // keys share the one string
+	keys := make([]string, 0, min(count, uint64(len(list)/4)))
 	for range count {
 		if len(list) < 4 {
 			return nil, bad
@@ -521,7 +529,8 @@ func decodeKeys(words []uint64, count uint64) ([]string, error) {
 		if list = list[4:]; uint64(len(list)) < n {
 			return nil, bad
 		}
-		key := string(list[:n])
+		at := uint64(len(text) - len(list))
+		key := text[at : at+n]
 		list = list[n:]
 		if len(keys) > 0 && keys[len(keys)-1] >= key {
 			return nil, bad
@@ -534,12 +543,23 @@ func decodeKeys(words []uint64, count uint64) ([]string, error) {
 	return keys, nil
 }
 
-// rehash puts every key under its hash.
+// rehash puts every key under its hash. A key that the bits do not contain, which
+// nobody could see without the secret, needs no exception.
 func (x *Exceptions) rehash() {
 	keys := x.sorted()
-	x.byHash, x.count, x.bytes = map[uint64][]string{}, 0, 0
+	x.byHash, x.count, x.bytes = make(map[uint64][]string, len(keys)), 0, 0
 	for _, key := range keys {
-		x.put(x.filter.hash.string(key), key)
+		if h := x.filter.hash.string(key); x.filter.ContainsHash(h) {
+			x.put(h, key)
+		}
+	}
+}
+
+// mustBeUnlocked is for what goes by hash: until the secret is given the list has
+// none.
+func (x *Exceptions) mustBeUnlocked() {
+	if x.filter.hash.locked && x.count > 0 {
+		panic("bloom: the filter is keyed and has exceptions: call SetSecret first")
 	}
 }
 

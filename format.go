@@ -453,6 +453,7 @@ func (s *state) checkKind(number uint16) error {
 		return fmt.Errorf("%w: %s has %d sections", ErrFormat, k.name, n)
 	}
 	layers := number == kindScalable || number == kindWindow
+	added := uint64(0)
 	for i, e := range s.sections {
 		if want := k.sections[min(i, len(k.sections)-1)]; e.kind != want {
 			return fmt.Errorf("%w: section %d of %s has kind %d, not %d", ErrFormat, i, k.name, e.kind, want)
@@ -461,6 +462,10 @@ func (s *state) checkKind(number uint16) error {
 		if layers && e.keys == 0 || !layers && !unused || e.start != 0 && number != kindWindow {
 			return fmt.Errorf("%w: section %d has bytes in use that mean nothing to %s, or none that must be", ErrFormat, i, k.name)
 		}
+		added += e.added
+	}
+	if layers && added != s.added {
+		return fmt.Errorf("%w: %d keys added, in the sections %d", ErrFormat, s.added, added)
 	}
 	return nil
 }

@@ -388,3 +388,167 @@ func FuzzReadKinds(f *testing.F) {
 		}
 	})
 }
+
+// edited writes f and returns the file with page 0 and page 1 changed by edit,
+// their checksums put right.
+func edited(t *testing.T, f kept, edit func(header, state []byte)) *bytes.Reader {
+	t.Helper()
+	var file bytes.Buffer
+	if _, err := f.WriteTo(&file); err != nil {
+		t.Fatal(err)
+	}
+	b := file.Bytes()
+	edit(b[:4096], b[4096:8192])
+	for page := range 2 {
+		at := b[page*4096:][:4096]
+		binary.LittleEndian.PutUint32(at[4092:], crc32.Checksum(at[:4092], crc32.MakeTable(crc32.Castagnoli)))
+	}
+	return bytes.NewReader(b)
+}
+
+// TestKindsImpossible: files that are well formed and mean no filter.
+func TestKindsImpossible(t *testing.T) {
+	le := binary.LittleEndian
+	at := time.Unix(1_700_000_000, 0)
+	clock := func() time.Time { return at }
+	window, err := bloom.WindowConfig{Keys: 100, Rate: 0.01, Span: 4 * time.Hour, Now: clock}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		window.AddString("key")
+		at = at.Add(time.Hour)
+	}
+	scalable, err := bloom.ScalableConfig{First: 100, Rate: 0.01}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(1000) {
+		scalable.AddUint64(i)
+	}
+	counting := mustCount(t, bloom.Config{Keys: 100, Rate: 0.01})
+	for _, tt := range []struct {
+		name string
+		f    kept
+		edit func(header, state []byte)
+		read func(r io.Reader, limitBytes int64) (kept, error)
+	}{
+		{"generations closer than a step", window, func(_, state []byte) {
+			for i := range 5 {
+				le.PutUint64(state[64+64*i+56:], uint64(1_700_000_000_000_000_000+i))
+			}
+		}, readWindow},
+		{"a generation before all time", window, func(_, state []byte) { le.PutUint64(state[64+56:], 1<<63) }, readWindow},
+		{"generations unlike each other", window, func(_, state []byte) { le.PutUint64(state[64+32:], 77) }, readWindow},
+		{"a count that the generations do not add up to", window, func(_, state []byte) { le.PutUint64(state[16:], 9) }, readWindow},
+		{"layers above their limit", scalable, func(header, _ []byte) { le.PutUint64(header[56:], 1) }, readScalable},
+		{"growth 1", scalable, func(header, _ []byte) { le.PutUint64(header[48:], 1) }, readScalable},
+		{"metadata of a kind that has none", counting, func(header, _ []byte) {
+			copy(header[64:], "\x01\x00\x01\x00a\x01\x00b")
+		}, func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadCounting(r, limit)) }},
+	} {
+		if _, err := tt.read(edited(t, tt.f, tt.edit), 1<<30); !errors.Is(err, bloom.ErrFormat) {
+			t.Errorf("%s: %v, want ErrFormat", tt.name, err)
+		}
+		if _, err := tt.read(edited(t, tt.f, func(_, _ []byte) {}), 1<<30); err != nil {
+			t.Errorf("%s, without that: %v", tt.name, err)
+		}
+	}
+}
+
+func readWindow(r io.Reader, limit int64) (kept, error) {
+	return orError(bloom.ReadWindow(r, limit, nil))
+}
+func readScalable(r io.Reader, limit int64) (kept, error) {
+	return orError(bloom.ReadScalable(r, limit))
+}
+
+// TestScalableFileAllocatesNothing: a file that says it is over-full and began
+// with a billion keys gets no next layer for that.
+func TestScalableFileAllocatesNothing(t *testing.T) {
+	f, err := bloom.ScalableConfig{First: 100, Rate: 0.01}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	le := binary.LittleEndian
+	file := edited(t, f, func(header, state []byte) {
+		le.PutUint64(header[32:], 1<<30)
+		le.PutUint64(state[16:], 1<<40)
+		le.PutUint64(state[64+48:], 1<<40)
+	})
+	loaded, err := bloom.ReadScalable(file, 1<<20)
+	if err == nil && loaded.Plan().Bytes() > 1<<20 {
+		t.Errorf("a file of some kilobytes made %d bytes of filter", loaded.Plan().Bytes())
+	}
+}
+
+// TestClosedIsNotSaved: what was closed cannot replace a good file.
+func TestClosedIsNotSaved(t *testing.T) {
+	sync, err := bloom.NewSync(100, 0.01)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := map[string]interface {
+		Close() error
+		Save(path string) error
+	}{"SyncFilter": sync}
+	for _, kind := range storedKinds {
+		closed[kind.name] = kind.make(t, nil)
+	}
+	for name, f := range closed {
+		path := filepath.Join(t.TempDir(), "filter")
+		if err := f.Save(path); err != nil {
+			t.Fatal(err)
+		}
+		good, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if message := panicOf(func() { f.Save(path) }); !strings.Contains(message, "closed") {
+			t.Errorf("Save of a closed %s panics with %q", name, message)
+		}
+		if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, good) {
+			t.Errorf("a closed %s was saved over a good file", name)
+		}
+	}
+}
+
+// TestLockedExceptions: without the secret, what goes by hash is refused rather
+// than answered wrongly, and after it the list is what it was.
+func TestLockedExceptions(t *testing.T) {
+	secret := []byte("0123456789abcdef")
+	kind := storedKinds[len(storedKinds)-1]
+	path := filepath.Join(t.TempDir(), "filter")
+	if err := kind.make(t, secret).Save(path); err != nil {
+		t.Fatal(err)
+	}
+	x, err := bloom.LoadExceptions(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	y, err := bloom.LoadExceptions(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, call := range map[string]func(){
+		"AddHash":        func() { x.AddHash(1) },
+		"ContainsHash":   func() { x.ContainsHash(1) },
+		"AddHashes":      func() { x.AddHashes([]uint64{1}, nil) },
+		"ContainsHashes": func() { x.ContainsHashes([]uint64{1}, nil) },
+		"Union":          func() { x.Union(y) },
+		"Add":            func() { x.AddString("excepted 1") },
+	} {
+		if message := panicOf(call); !strings.Contains(message, "SetSecret") {
+			t.Errorf("%s without the secret panics with %q", name, message)
+		}
+	}
+	if err := x.SetSecret(secret); err != nil {
+		t.Fatal(err)
+	}
+	if x.ContainsString("excepted 1") || !x.AddString("excepted 1") || !x.ContainsString("excepted 1") || x.ContainsString("excepted 2") {
+		t.Error("after the secret was given the exceptions are not what they were")
+	}
+}

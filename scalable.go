@@ -197,14 +197,18 @@ func (f *Scalable) grow(c *chain) {
 		layer, err = newLayer(plan, f.hash)
 	}
 	if err != nil {
-		overfull := newChain(c.layers, unlimited)
-		whole := c.plan()
-		overfull.err = fmt.Errorf("the filter holds the %d keys it has room for, and more take its rate above %.3g: %w", whole.Keys, f.config.Rate, err)
-		f.chain.Store(overfull)
+		f.chain.Store(f.overfull(c, err))
 		return
 	}
 	layers := append([]*SyncFilter{layer, c.layers[0].freeze()}, c.layers[1:]...)
 	f.chain.Store(newChain(layers, layerRoom(plan)))
+}
+
+// overfull is c when there may be no other layer, for the reason err.
+func (f *Scalable) overfull(c *chain, err error) *chain {
+	full := newChain(c.layers, unlimited)
+	full.err = fmt.Errorf("the filter holds the %d keys it has room for, and more take its rate above %.3g: %w", c.plan().Keys, f.config.Rate, err)
+	return full
 }
 
 // Err returns nil as long as the rate is kept, and otherwise says why the filter
@@ -439,6 +443,7 @@ func (f *Scalable) SetSecret(secret []byte) error {
 // stored is the filter as it is at one moment, while adds wait.
 func (f *Scalable) stored() (*stored, error) {
 	c := f.chain.Load()
+	c.mustBeOpen()
 	for c.lock(); f.chain.Load() != c; c.lock() {
 		c.unlock()
 		c = f.chain.Load()
@@ -468,6 +473,9 @@ func scalableFrom(s *stored) (*Scalable, error) {
 	if err := s.mustHold(kindScalable); err != nil {
 		return nil, err
 	}
+	if err := s.refuseMeta(); err != nil {
+		return nil, err
+	}
 	growth := s.parameters[0]
 	if growth < 2 || growth > maxGrowth || s.rate <= 0 || s.rate >= 1 {
 		return nil, fmt.Errorf("%w: growth %d at rate %g", ErrFormat, growth, s.rate)
@@ -482,10 +490,15 @@ func scalableFrom(s *stored) (*Scalable, error) {
 	layers := layersFrom(s, f.hash)
 	room := layerRoom(layers[0].plan) - int64(min(layers[0].added(), math.MaxInt64))
 	c := newChain(layers, max(room, 0)) // without room the next new key makes it grow
-	f.chain.Store(c)
-	if room < 0 {
-		f.grow(c) // it was over-full: Err must say so at once
+	if limit := f.config.MaxBytes; limit != 0 && c.plan().Bytes() > limit {
+		return nil, fmt.Errorf("%w: layers of %d bytes under a limit of %d", ErrFormat, c.plan().Bytes(), limit)
 	}
+	if room < 0 { // it was over-full, and Err must say so at once
+		if _, err := f.nextPlan(c); err != nil {
+			c = f.overfull(c, err)
+		}
+	}
+	f.chain.Store(c)
 	return f, nil
 }
 

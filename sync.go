@@ -76,6 +76,7 @@ func (f *Filter) Share() *SyncFilter {
 // Snapshot returns a copy of the filter as it is now: with every key whose Add
 // returned before the call, and perhaps with some that are being added.
 func (f *SyncFilter) Snapshot() (*Filter, error) {
+	f.mustBeOpen()
 	g, err := newFilter(f.plan, f.hash)
 	if err != nil {
 		return nil, err
@@ -263,6 +264,13 @@ func (f *SyncFilter) Close() error {
 
 func (f *SyncFilter) String() string {
 	return fmt.Sprintf("shared filter: %v; %v", f.plan, f.hash.id)
+}
+
+// mustBeOpen is for saving; see [Filter.mustBeOpen].
+func (f *SyncFilter) mustBeOpen() {
+	if f.bits.Blocks == 0 {
+		panic("bloom: the filter is closed, or was never made")
+	}
 }
 
 func (f *SyncFilter) keepAlive() { runtime.KeepAlive(f) }

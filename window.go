@@ -480,6 +480,7 @@ func (w *Window) stored() (*stored, error) {
 	w.turning.Lock() // so that the chain stays
 	defer w.turning.Unlock()
 	c := w.chain.Load()
+	c.mustBeOpen()
 	c.lock()
 	sections, words, memory, err := c.sections()
 	c.unlock()
@@ -508,6 +509,9 @@ func windowFrom(s *stored, now func() time.Time) (*Window, error) {
 	if err := s.mustHold(kindWindow); err != nil {
 		return nil, err
 	}
+	if err := s.refuseMeta(); err != nil {
+		return nil, err
+	}
 	c := WindowConfig{Keys: s.keys, Rate: s.rate, Now: now}
 	if g := s.parameters[0]; g >= 1 && g <= maxGenerations {
 		c.Generations = int(g)
@@ -515,22 +519,28 @@ func windowFrom(s *stored, now func() time.Time) (*Window, error) {
 	if span := s.parameters[1]; span <= maxSpan {
 		c.Span = time.Duration(span)
 	}
-	plan, err := c.check()
-	if err != nil || len(s.sections) > c.Generations+1 {
-		return nil, fmt.Errorf("%w: %d generations of %d in %v: %w", ErrFormat, len(s.sections), s.parameters[0], c.Span, err)
+	if _, err := c.check(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if len(s.sections) > c.Generations+1 {
+		return nil, fmt.Errorf("%w: %d generations of %d", ErrFormat, len(s.sections), c.Generations)
 	}
 	if s.hash.Algorithm == XXH3 {
 		c.Seed = s.hash.Key
 	}
+	step := (int64(c.Span) + int64(c.Generations) - 1) / int64(c.Generations)
+	like := s.sections[0]
 	for i, e := range s.sections {
-		if e.blocks != plan.Blocks || int(e.probes) != plan.Probes {
-			return nil, fmt.Errorf("%w: generations of %d blocks where the plan has %d", ErrFormat, e.blocks, plan.Blocks)
+		if e.blocks != like.blocks || e.probes != like.probes || e.keys != like.keys || e.rate != like.rate {
+			return nil, fmt.Errorf("%w: generation %d is not like the others", ErrFormat, i)
 		}
-		if i > 0 && e.start < s.sections[i-1].start {
-			return nil, fmt.Errorf("%w: generations out of order", ErrFormat)
+		// turn counts on generations not being closer than this: then one is
+		// always dropped before the clean ones run out.
+		if e.start < -maxTime || e.start > maxTime || i > 0 && e.start-s.sections[i-1].start < step {
+			return nil, fmt.Errorf("%w: generation %d begins at %d, less than a step after the one before", ErrFormat, i, e.start)
 		}
 	}
-	w, err := c.empty(plan, storedHasher(s.hash), c.Generations+2-len(s.sections))
+	w, err := c.empty(pairedPlan(like.keys, like.rate, &like), storedHasher(s.hash), c.Generations+2-len(s.sections))
 	if err != nil {
 		return nil, err
 	}
@@ -559,7 +569,8 @@ func (w *Window) Save(path string) error { return save(path, w.WriteTo) }
 
 // ReadWindow reads a window that [Window.WriteTo] wrote; see [Read]. now is its
 // clock from then on, nil for the system's; time goes on while a window lies in
-// a file.
+// a file. It takes memory for all generations, also for those that the file, of
+// a window that has just begun, has none of.
 func ReadWindow(r io.Reader, limitBytes int64, now func() time.Time) (*Window, error) {
 	return read(r, limitBytes, func(s *stored) (*Window, error) { return windowFrom(s, now) })
 }
