@@ -96,8 +96,7 @@ func (f *Classic) AddString(key string) bool { return f.Add(stringBytes(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (f *Classic) AddUint64(key uint64) bool {
-	b := littleEndianBytes(key)
-	return f.Add(b[:])
+	return f.Add(uint64Bytes(key))
 }
 
 // AddHash is Add for a key that is hashed already; see [Filter.AddHash]. It
@@ -151,8 +150,7 @@ func (f *Classic) ContainsString(key string) bool { return f.Contains(stringByte
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (f *Classic) ContainsUint64(key uint64) bool {
-	b := littleEndianBytes(key)
-	return f.Contains(b[:])
+	return f.Contains(uint64Bytes(key))
 }
 
 // ContainsHash is Contains for a key that is hashed already; see
@@ -477,13 +475,6 @@ func (f *Classic) mustTakeHashes() {
 	if !f.scheme.TakesHashes() {
 		panic("bloom: the scheme " + f.scheme.Name() + " needs the key, and knows no hash of it")
 	}
-}
-
-func littleEndianBytes(key uint64) (b [8]byte) {
-	for i := range b {
-		b[i] = byte(key >> (8 * i))
-	}
-	return b
 }
 
 // SetSecret gives a keyed filter that was read from a file its secret; see

@@ -91,10 +91,6 @@ func (x *Exceptions) ExceptString(key string) error { return x.Except(stringByte
 // ExceptUint64 is Except of the eight little-endian bytes of key.
 func (x *Exceptions) ExceptUint64(key uint64) error { return x.Except(uint64Bytes(key)) }
 
-// uint64Bytes is what hasher.integer hashes. Small enough to be inlined, so that
-// the bytes need not leave the caller's stack.
-func uint64Bytes(key uint64) []byte { return binary.LittleEndian.AppendUint64(make([]byte, 0, 8), key) }
-
 func checkExceptions(count, bytes int) error {
 	if count > MaxExceptions || bytes > MaxExceptionBytes {
 		return fmt.Errorf("%w: %d exceptions of %d bytes in all, at most %d of %d: make a filter with a lower rate instead",

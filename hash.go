@@ -164,10 +164,12 @@ func (h *hasher) integer(key uint64) uint64 {
 	if h.id.Algorithm == XXH3 {
 		return xxh3Of8(key, h.id.Key)
 	}
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], key)
-	return h.slowBytes(b[:])
+	return h.slowBytes(uint64Bytes(key))
 }
+
+// uint64Bytes is what hasher.integer hashes. Small enough to be inlined, so that
+// the bytes need not leave the caller's stack.
+func uint64Bytes(key uint64) []byte { return binary.LittleEndian.AppendUint64(make([]byte, 0, 8), key) }
 
 // xxh3Of8 is XXH3-64 of the eight little-endian bytes of key, as its
 // specification has it, without a call.

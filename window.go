@@ -48,7 +48,7 @@ type Window struct {
 	chain  atomic.Pointer[chain]
 
 	origin time.Time    // the chain's starts are counted from here
-	step   int64        // T/G in nanoseconds, rounded up
+	step   int64        // WindowConfig.step
 	next   atomic.Int64 // when the newest generation ends, after origin
 
 	turning  sync.Mutex       // held by who replaces the chain
@@ -134,15 +134,20 @@ func (c WindowConfig) check() (Plan, error) {
 	return c.plan()
 }
 
+// step is T/G in nanoseconds, rounded up.
+func (c WindowConfig) step() int64 {
+	g := int64(c.Generations)
+	return (int64(c.Span) + g - 1) / g
+}
+
 // empty makes a window of so many clean generations, none of them in its chain
 // yet.
 func (c WindowConfig) empty(plan Plan, hash hasher, generations int) (*Window, error) {
-	g := int64(c.Generations)
 	w := &Window{
 		config: c,
 		hash:   hash,
-		step:   (int64(c.Span) + g - 1) / g,
-		clean:  make(chan *SyncFilter, g+2),
+		step:   c.step(),
+		clean:  make(chan *SyncFilter, c.Generations+2),
 	}
 	for range generations {
 		layer, err := newLayer(plan, hash)
@@ -528,7 +533,7 @@ func windowFrom(s *stored, now func() time.Time) (*Window, error) {
 	if s.hash.Algorithm == XXH3 {
 		c.Seed = s.hash.Key
 	}
-	step := (int64(c.Span) + int64(c.Generations) - 1) / int64(c.Generations)
+	step := c.step()
 	like := s.sections[0]
 	for i, e := range s.sections {
 		if e.blocks != like.blocks || e.probes != like.probes || e.keys != like.keys || e.rate != like.rate {

@@ -45,19 +45,13 @@ const (
 
 // place is Paired's, on words of counters.
 func (f *Counters) place(h uint64) place {
-	block, _ := bits.Mul64(h, f.Blocks)
-	q, p := bits.Mul64(h, mixA)
-	g := p ^ q
-	s := uint32(p)
-	a := uint64(s >> 24 & 7)
-	b := a ^ uint64(1+(s&0xffffff)*7>>24)
-	hi, lo := bits.Mul64(g, mixB)
+	block, a, b, countsA, countsB := derive(h, f.Blocks, f.Rows)
 	words := f.Words[block*CounterWordsPerBlock:][:CounterWordsPerBlock]
 	return place{
 		lineA:   words[a*counterWordsPerLine:][:counterWordsPerLine],
 		lineB:   words[b*counterWordsPerLine:][:counterWordsPerLine],
-		countsA: g&countMask | f.Rows[s&255],
-		countsB: (lo^hi)&countMask | f.Rows[s>>8&255],
+		countsA: countsA,
+		countsB: countsB,
 	}
 }
 

@@ -10,20 +10,27 @@ type place struct {
 }
 
 func (f *Paired) place(h uint64) place {
-	block, _ := bits.Mul64(h, f.Blocks)
-	q, p := bits.Mul64(h, mixA)
-	g := p ^ q
-	s := uint32(p)
-	a := uint64(s >> 24 & 7)
-	b := a ^ uint64(1+(s&0xffffff)*7>>24)
-	hi, lo := bits.Mul64(g, mixB)
+	block, a, b, countsA, countsB := derive(h, f.Blocks, f.Rows)
 	words := f.Words[block*WordsPerBlock:][:WordsPerBlock]
 	return place{
 		lineA:   words[a*LanesPerLine:][:LanesPerLine],
 		lineB:   words[b*LanesPerLine:][:LanesPerLine],
-		countsA: g&countMask | f.Rows[s&255],
-		countsB: (lo^hi)&countMask | f.Rows[s>>8&255],
+		countsA: countsA,
+		countsB: countsB,
 	}
+}
+
+// derive is the layout's arithmetic, as the package comment has it: from a hash
+// to the block, its two lines and the shift counts in each.
+func derive(h, blocks uint64, rows *[256]uint64) (block, a, b, countsA, countsB uint64) {
+	block, _ = bits.Mul64(h, blocks)
+	q, p := bits.Mul64(h, mixA)
+	g := p ^ q
+	s := uint32(p)
+	a = uint64(s >> 24 & 7)
+	b = a ^ uint64(1+(s&0xffffff)*7>>24)
+	hi, lo := bits.Mul64(g, mixB)
+	return block, a, b, g&countMask | rows[s&255], (lo^hi)&countMask | rows[s>>8&255]
 }
 
 // missing returns a word that is zero if and only if the line has every bit
