@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // Bulk fills a filter that is far larger than the cache, faster than batches of
@@ -71,7 +72,7 @@ func (f *Filter) Bulk(feedBytes uint64) (*Bulk, error) {
 // is no memory for it.
 func (b *Bulk) Feed() (*Feed, error) {
 	parts := uint64(len(b.locks))
-	words, memory, err := newWords(parts * b.room)
+	words, mapping, err := newWords(parts * b.room)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +80,7 @@ func (b *Bulk) Feed() (*Feed, error) {
 	// for each other at every one.
 	number := b.feeds.Add(1)
 	first := number * (parts/2 + 1) % parts
-	return &Feed{bulk: b, waiting: words, memory: memory, count: make([]uint64, parts), first: first}, nil
+	return &Feed{bulk: b, waiting: words, memory: mapping, count: make([]uint64, parts), first: first}, nil
 }
 
 // Added is how many keys were certainly new, of those added so far.
@@ -89,7 +90,7 @@ func (b *Bulk) Added() uint64 { return b.added.Load() }
 type Feed struct {
 	bulk    *Bulk
 	waiting []uint64 // room for each part in turn
-	memory  *mapping
+	memory  *memory.Mapping
 	count   []uint64 // how many wait for each part
 	first   uint64   // the part that Flush begins with
 }
@@ -147,5 +148,5 @@ func (feed *Feed) Flush() {
 func (feed *Feed) Close() error {
 	feed.Flush()
 	feed.waiting = nil
-	return feed.memory.close()
+	return feed.memory.Close()
 }

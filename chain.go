@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // chain is what a Scalable or a Window looks in: filters of one hash, the newest
@@ -279,7 +280,7 @@ func (c *chain) mustBeOpen() { c.layers[0].mustBeOpen() }
 // sections are those of the layers for a file, oldest first, and words a copy of
 // their bits: layers may change, or be cleared for their next turn, as soon as
 // the gates, all of which the caller holds now, are open again.
-func (c *chain) sections() (sections []section, words [][]uint64, memory []*mapping, err error) {
+func (c *chain) sections() (sections []section, words [][]uint64, mappings []*memory.Mapping, err error) {
 	for _, layer := range slices.Backward(c.layers) {
 		e := section{
 			kind:   sectionPaired,
@@ -294,9 +295,9 @@ func (c *chain) sections() (sections []section, words [][]uint64, memory []*mapp
 			return nil, nil, nil, err
 		}
 		kernel.CopyShared(copied, layer.bits.Words)
-		sections, words, memory = append(sections, e), append(words, copied), append(memory, mapped)
+		sections, words, mappings = append(sections, e), append(words, copied), append(mappings, mapped)
 	}
-	return sections, words, memory, nil
+	return sections, words, mappings, nil
 }
 
 // layersFrom makes the layers, newest first, that a file has oldest first. Only

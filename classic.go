@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
 	"github.com/bloomery/bloom/internal/scheme"
 )
 
@@ -32,7 +33,9 @@ type Classic struct {
 	hash   hasher // of the zero identity where the scheme does not hash by it
 	added  uint64 // adds that answered true
 	plan   Plan   // m is plan.Bits, k is plan.Probes
-	memory *mapping
+	memory *memory.Mapping
+
+	readOnly bool // from OpenBits
 }
 
 // NewClassic returns an empty filter for n keys at false-positive rate p under
@@ -53,11 +56,7 @@ func (c Config) NewClassic() (*Classic, error) {
 
 // New returns an empty filter of the planned size.
 func (c ClassicConfig) New() (*Classic, error) {
-	plan, err := c.Plan()
-	if err != nil {
-		return nil, err
-	}
-	hash, err := c.hasher()
+	plan, hash, err := c.planned()
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +64,11 @@ func (c ClassicConfig) New() (*Classic, error) {
 }
 
 func newClassic(plan Plan, s Scheme, hash hasher) (*Classic, error) {
-	words, memory, err := newWords((plan.Bits + 63) / 64)
+	words, mapping, err := newWords((plan.Bits + 63) / 64)
 	if err != nil {
 		return nil, err
 	}
-	return &Classic{words: words, scheme: Scheme{s.def()}, hash: hash, plan: plan, memory: memory}, nil
+	return &Classic{words: words, scheme: Scheme{s.def()}, hash: hash, plan: plan, memory: mapping}, nil
 }
 
 // Add puts key into the filter and reports whether it is certainly new; see
@@ -78,6 +77,7 @@ func (f *Classic) Add(key []byte) bool {
 	if f.scheme.TakesHashes() {
 		return f.AddHash(f.hash.bytes(key))
 	}
+	f.mustBeWritable()
 	p := f.locate(key)
 	isNew := false
 	for _, i := range p.at[:f.plan.Probes] {
@@ -103,6 +103,7 @@ func (f *Classic) AddUint64(key uint64) bool {
 // panics unless the scheme [Scheme.TakesHashes].
 func (f *Classic) AddHash(h uint64) bool {
 	f.mustTakeHashes()
+	f.mustBeWritable()
 	isNew := f.addStream(h)
 	f.keepAlive()
 	if isNew {
@@ -197,6 +198,7 @@ func (f *Classic) AddHashes(hashes []uint64, isNew []bool) int {
 }
 
 func (f *Classic) addBatch(hashes []uint64, isNew []bool) int {
+	f.mustBeWritable()
 	count := 0
 	for i, h := range hashes {
 		isNew[i] = f.addStream(h)
@@ -418,7 +420,7 @@ func (f *Classic) Report() Report {
 
 // Clear empties the filter; its plan, scheme and hash stay.
 func (f *Classic) Clear() {
-	f.mustBeOpen()
+	f.mustBeWritable()
 	clear(f.words)
 	f.keepAlive()
 	f.added = 0
@@ -453,7 +455,7 @@ func (f *Classic) Equal(g *Classic) bool {
 // twice.
 func (f *Classic) Close() error {
 	f.words = nil
-	return f.memory.close()
+	return f.memory.Close()
 }
 
 func (f *Classic) String() string {
@@ -468,6 +470,14 @@ func (f *Classic) keepAlive() { runtime.KeepAlive(f) }
 func (f *Classic) mustBeOpen() {
 	if f.words == nil {
 		panic("bloom: the filter is closed, or was never made: use NewClassic or ClassicConfig.New")
+	}
+}
+
+// mustBeWritable is for methods that change the filter.
+func (f *Classic) mustBeWritable() {
+	f.mustBeOpen()
+	if f.readOnly {
+		panicReadOnly()
 	}
 }
 
@@ -533,8 +543,8 @@ func classicFrom(s *stored, known []Scheme) (*Classic, error) {
 		return nil, fmt.Errorf("%w: the scheme %s with the hash %v", ErrFormat, rule, s.hash)
 	}
 	plan := Plan{Keys: s.keys, Rate: s.rate, Bits: e.blocks, Probes: int(e.probes), Blocks: e.blocks, Layout: AnyBits}
-	if last := len(s.words[0]) - 1; e.blocks%64 != 0 && s.words[0][last]>>(e.blocks%64) != 0 {
-		return nil, fmt.Errorf("%w: bits set behind the last of %d", ErrFormat, e.blocks)
+	if err := noneBehind(s.words[0], e.blocks); err != nil {
+		return nil, err
 	}
 	f := &Classic{words: s.words[0], scheme: rule, added: s.added, plan: plan, memory: s.memory[0]}
 	f.hash = storedHasher(s.hash)

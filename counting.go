@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // Counting is a [Filter] from which keys can be removed: every bit has become a
@@ -43,7 +44,7 @@ type Counting struct {
 	hash     hasher
 	plan     Plan
 	added    uint64 // adds that answered true
-	memory   *mapping
+	memory   *memory.Mapping
 }
 
 // MaxCount is where a counter of a [Counting] stays.
@@ -88,7 +89,7 @@ func (c Config) PlanCounting() (Plan, error) {
 func countingBytes(p Plan) uint64 { return p.Bytes() * kernel.CounterDigits }
 
 func newCounting(plan Plan, hash hasher) (*Counting, error) {
-	words, memory, err := newWords(plan.Blocks * kernel.CounterWordsPerBlock)
+	words, mapping, err := newWords(plan.Blocks * kernel.CounterWordsPerBlock)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +101,7 @@ func newCounting(plan Plan, hash hasher) (*Counting, error) {
 		},
 		hash:   hash,
 		plan:   plan,
-		memory: memory,
+		memory: mapping,
 	}, nil
 }
 
@@ -353,7 +354,7 @@ func (f *Counting) Clone() *Counting {
 // twice.
 func (f *Counting) Close() error {
 	f.counters = kernel.Counters{}
-	return f.memory.close()
+	return f.memory.Close()
 }
 
 func (f *Counting) String() string {

@@ -1,7 +1,6 @@
 package bloom
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -167,19 +166,6 @@ func openRegular(path string) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
-// mappedWords views mapped bytes as words, or copies them where the machine's
-// byte order is not the file's.
-func mappedWords(b []byte) []uint64 {
-	if littleEndian {
-		return byteWords(b)
-	}
-	words := make([]uint64, len(b)/8)
-	for i := range words {
-		words[i] = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	return words
-}
-
 // Verify checks the bits of a filter from [Open] against the checksums in its
 // file. A filter that was loaded was verified then, and one that was made in
 // memory has nothing to verify: both return nil.
@@ -189,5 +175,5 @@ func (f *Filter) Verify() error {
 		return nil
 	}
 	defer f.keepAlive()
-	return verifyMapped(f.memory.bytes)
+	return verifyMapped(f.memory.Bytes())
 }

@@ -7,6 +7,7 @@ import (
 	"runtime"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // Filter is the default kind: a fixed number of keys at a fixed rate, in paired
@@ -25,8 +26,8 @@ type Filter struct {
 	added    uint64 // adds that answered true
 	plan     Plan
 	meta     map[string]string
-	memory   *mapping // that bits.Words lies in: a file, or room for many bits; nil for Go's heap
-	readOnly bool     // memory is a file
+	memory   *memory.Mapping // that bits.Words lies in: a file, or room for many bits; nil for Go's heap
+	readOnly bool            // memory is a file
 }
 
 // New returns an empty filter for n keys at false-positive rate p: with n
@@ -53,7 +54,7 @@ func (c Config) New() (*Filter, error) {
 }
 
 func newFilter(plan Plan, hash hasher) (*Filter, error) {
-	words, memory, err := newWords(plan.Blocks * kernel.WordsPerBlock)
+	words, mapping, err := newWords(plan.Blocks * kernel.WordsPerBlock)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func newFilter(plan Plan, hash hasher) (*Filter, error) {
 		},
 		hash:   hash,
 		plan:   plan,
-		memory: memory,
+		memory: mapping,
 	}, nil
 }
 
@@ -256,7 +257,7 @@ func (f *Filter) Clone() *Filter {
 // for a filter in memory, and may be called twice. Nothing is saved.
 func (f *Filter) Close() error {
 	f.bits = kernel.Paired{}
-	return f.memory.close()
+	return f.memory.Close()
 }
 
 func (f *Filter) String() string {

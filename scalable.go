@@ -448,7 +448,7 @@ func (f *Scalable) stored() (*stored, error) {
 		c.unlock()
 		c = f.chain.Load()
 	}
-	sections, words, memory, err := c.sections()
+	sections, words, mappings, err := c.sections()
 	c.unlock()
 	if err != nil {
 		return nil, err
@@ -465,7 +465,7 @@ func (f *Scalable) stored() (*stored, error) {
 		rate:       f.config.Rate,
 		parameters: [2]uint64{uint64(f.config.Growth), f.config.MaxBytes},
 	}, added, sections, words)
-	s.memory = memory
+	s.memory = mappings
 	return s, nil
 }
 

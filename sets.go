@@ -200,11 +200,11 @@ func (f *SplitBlock) Fold(by uint64) (*SplitBlock, error) {
 	g.plan.Blocks /= by
 	g.plan.Bits = g.plan.Blocks * kernel.SplitBlockBits
 	g.plan.Rate = g.plan.RateAt(g.plan.Keys)
-	words, memory, err := newWords(g.plan.Blocks * kernel.SplitBlockWords)
+	words, mapping, err := newWords(g.plan.Blocks * kernel.SplitBlockWords)
 	if err != nil {
 		return nil, err
 	}
-	g.bits, g.memory = kernel.Split{Words: words, Blocks: g.plan.Blocks}, memory
+	g.bits, g.memory = kernel.Split{Words: words, Blocks: g.plan.Blocks}, mapping
 	orFolded(words, f.bits.Words, kernel.SplitBlockWords)
 	f.keepAlive()
 	return g, nil
@@ -276,6 +276,7 @@ func (f *SplitBlock) sameShape(g *SplitBlock) error {
 // that all keys of both were added to. The error wraps [ErrUnlike] if scheme,
 // hash, m or k differ, and then nothing has changed.
 func (f *Classic) Union(g *Classic) error {
+	f.mustBeWritable()
 	if err := f.alike(g); err != nil {
 		return err
 	}
@@ -291,6 +292,7 @@ func (f *Classic) Union(g *Classic) error {
 // what a filter of the common keys would be, and its rate is higher. Report's
 // Added is then at most too high. The error is as for Union.
 func (f *Classic) Intersect(g *Classic) error {
+	f.mustBeWritable()
 	if err := f.alike(g); err != nil {
 		return err
 	}
@@ -321,6 +323,7 @@ func (f *Classic) alike(g *Classic) error {
 // Difference takes the bits that g has out of f, and is NOT SOUND; see
 // [Filter.Difference].
 func (f *Classic) Difference(g *Classic) error {
+	f.mustBeWritable()
 	if err := f.alike(g); err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
 	"github.com/cespare/xxhash/v2"
 )
 
@@ -26,7 +27,7 @@ type SplitBlock struct {
 	plan   Plan
 	added  uint64
 	meta   map[string]string
-	memory *mapping
+	memory *memory.Mapping
 }
 
 // NewSplitBlock returns an empty filter for n keys at false-positive rate p. It
@@ -50,7 +51,7 @@ func (c Config) NewSplitBlock() (*SplitBlock, error) {
 	if hash.id.Algorithm == XXH3 {
 		hash.id.Algorithm = XXH64
 	}
-	words, memory, err := newWords(plan.Blocks * kernel.SplitBlockWords)
+	words, mapping, err := newWords(plan.Blocks * kernel.SplitBlockWords)
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +59,7 @@ func (c Config) NewSplitBlock() (*SplitBlock, error) {
 		bits:   kernel.Split{Words: words, Blocks: plan.Blocks},
 		hash:   hash,
 		plan:   plan,
-		memory: memory,
+		memory: mapping,
 	}, nil
 }
 
@@ -221,14 +222,14 @@ func (f *SplitBlock) SetMeta(meta map[string]string) error {
 // there is no memory for it.
 func (f *SplitBlock) Clone() *SplitBlock {
 	f.mustBeOpen()
-	words, memory, err := newWords(uint64(len(f.bits.Words)))
+	words, mapping, err := newWords(uint64(len(f.bits.Words)))
 	if err != nil {
 		panic(err)
 	}
 	copy(words, f.bits.Words)
 	f.keepAlive()
 	g := *f
-	g.bits.Words, g.memory, g.meta = words, memory, maps.Clone(f.meta)
+	g.bits.Words, g.memory, g.meta = words, mapping, maps.Clone(f.meta)
 	return &g
 }
 
@@ -262,7 +263,7 @@ func (f *SplitBlock) Clear() {
 // After it every method panics.
 func (f *SplitBlock) Close() error {
 	f.bits = kernel.Split{}
-	return f.memory.close()
+	return f.memory.Close()
 }
 
 func (f *SplitBlock) String() string { return fmt.Sprintf("split blocks: %v; %v", f.plan, f.hash.id) }

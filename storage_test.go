@@ -13,83 +13,14 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
 )
 
-func TestNewWords(t *testing.T) {
-	sizes := []uint64{0, largeWords - 1, largeWords, largeWords + 1, largeWords - 8, largeWords + 64, 3*largeWords + 8, 8 * largeWords}
-	for n := uint64(1); n <= 200; n++ { // small ones begin anywhere in Go's heap
-		sizes = append(sizes, n, 64*n)
-	}
-	var kept [][]uint64
-	for _, n := range sizes {
-		words, memory, err := newWords(n)
-		if err != nil {
-			t.Fatalf("newWords(%d): %v", n, err)
-		}
-		if uint64(len(words)) != n {
-			t.Fatalf("newWords(%d) has %d words", n, len(words))
-		}
-		if n == 0 {
-			continue
-		}
-		if memory == nil && uint64(cap(words)) != n {
-			t.Errorf("newWords(%d) has room for %d: append would write behind the filter", n, cap(words))
-		}
-		if offset := blockOffset(words); offset != 0 {
-			t.Errorf("newWords(%d) begins %d words into a block of memory", n, offset)
-		}
-		for i, word := range words {
-			if word != 0 {
-				t.Fatalf("newWords(%d): word %d is %#x, want 0", n, i, word)
-			}
-		}
-		for i := range words { // so that the next words, if they lay here too, would not be zero
-			words[i] = math.MaxUint64
-		}
-		if memory == nil {
-			kept = append(kept, words)
-			continue
-		}
-		if n < largeWords {
-			t.Errorf("newWords(%d) is a mapping, below %d words", n, largeWords)
-		}
-		for range 2 {
-			if err := memory.close(); err != nil {
-				t.Errorf("newWords(%d): close: %v", n, err)
-			}
-		}
-	}
-	for i, words := range kept { // nor may two overlap
-		words[0], words[len(words)-1] = uint64(i), uint64(i)
-	}
-	for i, words := range kept {
-		if words[0] != uint64(i) || words[len(words)-1] != uint64(i) {
-			t.Errorf("words %d lie in other words", i)
-		}
-	}
-}
-
-func TestNoMapping(t *testing.T) {
-	var m *mapping
-	if err := m.close(); err != nil {
-		t.Errorf("close of no mapping: %v", err)
-	}
-}
-
 func TestNewWordsRefuses(t *testing.T) {
-	for _, n := range []uint64{math.MaxInt/8 + 1, math.MaxUint64 / 8, math.MaxUint64} {
+	for _, n := range []uint64{math.MaxInt/8 + 1, math.MaxUint64} {
 		if words, _, err := newWords(n); !errors.Is(err, ErrBudget) {
 			t.Errorf("newWords(%d) = %d words, %v, want ErrBudget", n, len(words), err)
 		}
-	}
-	if runtime.GOOS == "windows" || runtime.GOARCH == "wasm" {
-		t.Skip("words come from Go's heap here, which ends the program when there is none")
-	}
-	if math.MaxInt == math.MaxInt32 {
-		t.Skip("the address space is so small that there may well be memory for all of it")
-	}
-	if words, _, err := newWords(math.MaxInt / 8); !errors.Is(err, ErrBudget) || !strings.Contains(err.Error(), "no memory for") {
-		t.Errorf("newWords(%d) = %d words, %v, want ErrBudget", math.MaxInt/8, len(words), err)
 	}
 }
 
@@ -154,7 +85,7 @@ func TestKeepAlive(t *testing.T) {
 		}
 	}()
 	defer func() { close(stop); <-done }()
-	const blocks = largeWords/kernel.WordsPerBlock + 1
+	const blocks = 2<<20/kernel.BlockBytes + 1
 	first, err := Config{Keys: 1000, Bits: blocks * kernel.BlockBits}.New()
 	if err != nil {
 		t.Fatal(err)
@@ -243,7 +174,7 @@ func procSelf(t *testing.T, name string) string {
 
 // TestFilePartsTwin: the safe twin of the view of memory writes the same bytes.
 func TestFilePartsTwin(t *testing.T) {
-	if !littleEndian {
+	if !memory.LittleEndian {
 		t.Skip("the twin is all there is")
 	}
 	words := make([]uint64, checksumSpan/8+3)
@@ -257,14 +188,14 @@ func TestFilePartsTwin(t *testing.T) {
 		return all
 	}
 	viewed := collect()
-	littleEndian = false
-	defer func() { littleEndian = true }()
+	memory.LittleEndian = false
+	defer func() { memory.LittleEndian = true }()
 	if !bytes.Equal(viewed, collect()) {
 		t.Error("the two ways to write words differ")
 	}
-	for i, word := range mappedWords(viewed) {
+	for i, word := range memory.FileWords(viewed) {
 		if word != words[i] {
-			t.Fatalf("mappedWords: word %d is %#x, want %#x", i, word, words[i])
+			t.Fatalf("FileWords: word %d is %#x, want %#x", i, word, words[i])
 		}
 	}
 	for range fileParts(words) { // a consumer that stops early

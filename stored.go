@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
-	"math"
-	"math/bits"
 	"os"
 	"slices"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // stored stands between a filter of any kind and its file: what the pages say,
@@ -20,8 +19,8 @@ import (
 type stored struct {
 	header
 	state
-	words  [][]uint64 // of each section
-	memory []*mapping // that they lie in, nil for Go's heap
+	words  [][]uint64        // of each section
+	memory []*memory.Mapping // that they lie in, nil for Go's heap
 }
 
 // newStored lays a filter out as one file. Of the sections, kind, probes and
@@ -42,7 +41,7 @@ func newStored(h header, added uint64, sections []section, words [][]uint64) *st
 // close gives back the memory of a filter that was not made after all.
 func (s *stored) close() {
 	for _, m := range s.memory {
-		m.close()
+		m.Close()
 	}
 }
 
@@ -147,8 +146,8 @@ func fileParts(words []uint64) func(yield func([]byte) bool) {
 		for len(words) > 0 {
 			n := min(len(words), checksumSpan/8)
 			var part []byte
-			if littleEndian {
-				part = wordBytes(words[:n])
+			if memory.LittleEndian {
+				part = memory.Bytes(words[:n])
 			} else {
 				buffer = buffer[:0]
 				for _, word := range words[:n] {
@@ -252,8 +251,13 @@ func (s *stored) readBody(r io.Reader) error {
 			return fmt.Errorf("%w: bytes in use before section %d", ErrFormat, i)
 		}
 		passed.pass(zeros)
-		words, memory, err := readWords(r, s.sections[i].length/8, &passed)
-		s.words, s.memory = append(s.words, words), append(s.memory, memory)
+		words, mapping, err := readWords(r, s.sections[i].length, func(part []uint64) {
+			passed.pass(memory.Bytes(part))
+			if !memory.LittleEndian {
+				LittleEndianWords.toFile(part)
+			}
+		})
+		s.words, s.memory = append(s.words, words), append(s.memory, mapping)
 		if err != nil {
 			return err
 		}
@@ -267,38 +271,8 @@ func (s *stored) readBody(r io.Reader) error {
 }
 
 // firstGrowth is how many words readWords allocates before the first byte has
-// come.
+// come, and reads at a time.
 const firstGrowth = checksumSpan / 8
-
-// readWords reads so many words. It doubles the room each time that is full, so
-// it never holds more than twice what has really arrived; the last step is
-// exact.
-func readWords(r io.Reader, total uint64, passed *body) (words []uint64, memory *mapping, err error) {
-	for have := uint64(0); have < total; {
-		if have == uint64(len(words)) {
-			grown, grownMemory, err := newWords(min(total, max(2*have, firstGrowth)))
-			if err != nil {
-				return nil, memory, err
-			}
-			copy(grown, words)
-			memory.close()
-			words, memory = grown, grownMemory
-		}
-		n := min(total-have, checksumSpan/8)
-		part := wordBytes(words[have:][:n])
-		if err := readFull(r, part); err != nil {
-			return nil, memory, err
-		}
-		passed.pass(part)
-		if !littleEndian {
-			for i, word := range words[have:][:n] {
-				words[have+uint64(i)] = bits.ReverseBytes64(word)
-			}
-		}
-		have += n
-	}
-	return words, memory, nil
-}
 
 // openStored maps a file. All its sections lie in the one mapping.
 func openStored(file *os.File, size int64) (*stored, error) {
@@ -313,16 +287,13 @@ func openStored(file *os.File, size int64) (*stored, error) {
 	if err := s.fits(size); err != nil {
 		return nil, err
 	}
-	if uint64(size) > math.MaxInt {
-		return nil, fmt.Errorf("%w: %d bytes are more than this machine can address", ErrBudget, size)
-	}
-	b, err := mapFile(file, size)
+	mapping, err := memory.MapFile(file, size, false)
 	if err != nil {
-		return nil, fmt.Errorf("bloom: mapping: %w", err)
+		return nil, fmt.Errorf("bloom: opening: %w", err)
 	}
-	s.memory = []*mapping{newMapping(b)}
+	s.memory = []*memory.Mapping{mapping}
 	for _, e := range s.sections {
-		s.words = append(s.words, mappedWords(b[e.offset:][:e.length]))
+		s.words = append(s.words, memory.FileWords(mapping.Bytes()[e.offset:][:e.length]))
 	}
 	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // SyncFilter is a [Filter] that any number of goroutines may add to and read at
@@ -32,7 +33,7 @@ type SyncFilter struct {
 	stripes []kernel.Stripe
 	hash    hasher
 	plan    Plan
-	memory  *mapping
+	memory  *memory.Mapping
 
 	noting sync.Mutex // guards meta
 	meta   map[string]string
@@ -259,7 +260,7 @@ func (f *SyncFilter) Clear() {
 // Close releases the memory at once. It must not run beside any other method.
 func (f *SyncFilter) Close() error {
 	f.bits = kernel.Paired{}
-	return f.memory.close()
+	return f.memory.Close()
 }
 
 func (f *SyncFilter) String() string {

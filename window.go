@@ -487,7 +487,7 @@ func (w *Window) stored() (*stored, error) {
 	c := w.chain.Load()
 	c.mustBeOpen()
 	c.lock()
-	sections, words, memory, err := c.sections()
+	sections, words, mappings, err := c.sections()
 	c.unlock()
 	if err != nil {
 		return nil, err
@@ -505,7 +505,7 @@ func (w *Window) stored() (*stored, error) {
 		rate:       w.config.Rate,
 		parameters: [2]uint64{uint64(w.config.Generations), uint64(w.config.Span)},
 	}, added, sections, words)
-	s.memory = memory
+	s.memory = mappings
 	return s, nil
 }
 

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package bloom
+package memory
 
 const hugePage = 4096 // no more than the alignment that mappings have anyway
 

@@ -1,4 +1,4 @@
-package bloom
+package memory
 
 // This file encapsulates what only Linux has: huge pages, and touching memory
 // by a system call. The twin without them is mmap_portable.go.

@@ -1,9 +1,9 @@
 //go:build unix
 
-package bloom
+package memory
 
 // This file encapsulates the memory calls of Unix. The twin without them is
-// mmap_other.go.
+// map_other.go.
 
 import (
 	"os"
@@ -11,9 +11,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func mapFile(file *os.File, size int64) ([]byte, error) {
-	return unix.Mmap(int(file.Fd()), 0, int(size), unix.PROT_READ, unix.MAP_SHARED)
+func mapFile(file *os.File, size int, writable bool) ([]byte, error) {
+	protection := unix.PROT_READ
+	if writable {
+		protection |= unix.PROT_WRITE
+	}
+	return unix.Mmap(int(file.Fd()), 0, size, protection, unix.MAP_SHARED)
 }
+
+// Sync writes what was changed in a writable mapping of a file to the disk, and
+// returns when it is there.
+func (m *Mapping) Sync() error { return unix.Msync(m.bytes, unix.MS_SYNC) }
 
 // mapMemory returns zeroed memory that is not touched yet: it takes no room
 // until it is written. Without MAP_NORESERVE, which a filter cannot use: its

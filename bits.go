@@ -1,0 +1,241 @@
+package bloom
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/bits"
+	"os"
+
+	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
+)
+
+// BitOrder says how other programs lay the bits of a [Classic] into bytes.
+type BitOrder uint8
+
+const (
+	// LowBitFirst: bit i is in byte i/8, mask 1<<(i%8); ceil(m/8) bytes.
+	LowBitFirst BitOrder = iota
+
+	// HighBitFirst: bit i is in byte i/8, mask 0x80>>(i%8); ceil(m/8) bytes.
+	HighBitFirst
+
+	// LittleEndianWords: bit i is in 64-bit word i/64, mask 1<<(i%64), lowest
+	// byte first; 8 ceil(m/64) bytes. It is LowBitFirst with zeros at the end.
+	LittleEndianWords
+
+	// BigEndianWords: the same words, highest byte first.
+	BigEndianWords
+)
+
+// bytesOf is how many bytes m bits take.
+func (o BitOrder) bytesOf(m uint64) uint64 {
+	if o == LittleEndianWords || o == BigEndianWords {
+		return (m + 63) / 64 * 8
+	}
+	return (m + 7) / 8
+}
+
+// toFile turns words, as they lie in memory, into the bytes of the order, or
+// back.
+func (o BitOrder) toFile(words []uint64) {
+	swap := memory.LittleEndian == (o == BigEndianWords)
+	for i, word := range words {
+		if o == HighBitFirst {
+			word = bits.ReverseBytes64(bits.Reverse64(word)) // the bits of each byte
+		}
+		if swap {
+			word = bits.ReverseBytes64(word)
+		}
+		words[i] = word
+	}
+}
+
+// plain reports whether words lie in memory as in a file of the order.
+func (o BitOrder) plain() bool {
+	return memory.LittleEndian && (o == LowBitFirst || o == LittleEndianWords)
+}
+
+// ReadBits makes the filter of the plan and reads its bits, as another program
+// wrote them; what that wrote before and behind them is for the caller to read.
+// Memory grows as the bytes arrive. The error wraps [ErrFormat] if they end too
+// early, or if bits are set behind the last one; otherwise it is the plan's or
+// the reader's.
+//
+// The filter has counted no adds, and of a plan without Keys the number of keys
+// that fills half of the bits.
+func (c ClassicConfig) ReadBits(r io.Reader, order BitOrder) (*Classic, error) {
+	if order > BigEndianWords {
+		return nil, fmt.Errorf("%w: no bit order %d", ErrConfig, order)
+	}
+	plan, hash, err := c.planned()
+	if err != nil {
+		return nil, err
+	}
+	words, mapping, err := readWords(r, order.bytesOf(plan.Bits), func(part []uint64) {
+		if !order.plain() {
+			order.toFile(part)
+		}
+	})
+	if err == nil {
+		err = noneBehind(words, plan.Bits)
+	}
+	if err != nil {
+		mapping.Close()
+		return nil, err
+	}
+	return &Classic{words: words, scheme: Scheme{c.Scheme.def()}, hash: hash, plan: plan, memory: mapping}, nil
+}
+
+func (c ClassicConfig) planned() (Plan, hasher, error) {
+	plan, err := c.Plan()
+	if err != nil {
+		return Plan{}, hasher{}, err
+	}
+	hash, err := c.hasher()
+	return plan, hash, err
+}
+
+// OpenBits is ReadBits of a file whose bits begin at offset, a multiple of 8, in
+// the order LittleEndianWords. The file is mapped, not read; it may be longer.
+// What [Open] says of opened filters and their files holds here as well. The
+// error wraps [ErrFormat] if the file is too short.
+func (c ClassicConfig) OpenBits(path string, offset int64) (*Classic, error) {
+	plan, hash, err := c.planned()
+	if err != nil {
+		return nil, err
+	}
+	file, size, err := openRegular(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // the mapping outlives it
+	words, mapping, err := mapBits(file, size, offset, plan.Bits)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &Classic{words: words, scheme: Scheme{c.Scheme.def()}, hash: hash, plan: plan, memory: mapping, readOnly: true}, nil
+}
+
+func mapBits(file *os.File, size, offset int64, m uint64) ([]uint64, *memory.Mapping, error) {
+	if offset < 0 || offset%8 != 0 {
+		return nil, nil, fmt.Errorf("%w: bits are mapped from a multiple of 8, not from byte %d", ErrConfig, offset)
+	}
+	length := LittleEndianWords.bytesOf(m)
+	if size < offset || uint64(size-offset) < length {
+		return nil, nil, fmt.Errorf("%w: the file has %d bytes, %d bits from byte %d need %d", ErrFormat, size, m, offset, uint64(offset)+length)
+	}
+	mapping, err := memory.MapFile(file, size, false)
+	if err != nil {
+		return nil, nil, fmt.Errorf("bloom: opening: %w", err)
+	}
+	words := memory.FileWords(mapping.Bytes()[offset:][:length])
+	if err := noneBehind(words, m); err != nil {
+		mapping.Close()
+		return nil, nil, err
+	}
+	return words, mapping, nil
+}
+
+// noneBehind refuses words that have bits set from bit m on.
+func noneBehind(words []uint64, m uint64) error {
+	if m%64 != 0 && words[len(words)-1]>>(m%64) != 0 {
+		return fmt.Errorf("%w: bits set behind the last of %d", ErrFormat, m)
+	}
+	return nil
+}
+
+// WriteBits writes the bits, and nothing else, as another program lays them.
+func (f *Classic) WriteBits(w io.Writer, order BitOrder) (int64, error) {
+	f.mustBeOpen()
+	defer f.keepAlive()
+	return writeWords(w, f.words, order.bytesOf(f.plan.Bits), order)
+}
+
+// writeWords writes so many bytes of the words, a part at a time.
+func writeWords(w io.Writer, words []uint64, length uint64, order BitOrder) (written int64, err error) {
+	buffer := make([]uint64, min(len(words), checksumSpan/8))
+	for len(words) > 0 && err == nil {
+		n := copy(buffer, words)
+		part := words[:n]
+		if !order.plain() {
+			part = buffer[:n]
+			order.toFile(part)
+		}
+		var wrote int
+		wrote, err = w.Write(memory.Bytes(part)[:min(uint64(n)*8, length-uint64(written))])
+		written += int64(wrote)
+		words = words[n:]
+	}
+	if err != nil {
+		return written, fmt.Errorf("bloom: writing the bits: %w", err)
+	}
+	return written, nil
+}
+
+// readWords reads so many bytes into words, and lets each part that came be
+// seen and turned. It doubles the room each time that is full, so it never holds
+// more than twice what has really arrived; the last step is exact.
+func readWords(r io.Reader, length uint64, pass func([]uint64)) (words []uint64, mapping *memory.Mapping, err error) {
+	total := (length + 7) / 8
+	for have := uint64(0); have < total; {
+		if have == uint64(len(words)) {
+			grown, room, err := newWords(min(total, max(2*have, firstGrowth)))
+			if err != nil {
+				return nil, mapping, err
+			}
+			copy(grown, words)
+			mapping.Close()
+			words, mapping = grown, room
+		}
+		part := words[have:][:min(total-have, firstGrowth)]
+		bytes := memory.Bytes(part)
+		if err := readFull(r, bytes[:min(uint64(len(bytes)), length-8*have)]); err != nil {
+			return nil, mapping, err
+		}
+		pass(part)
+		have += uint64(len(part))
+	}
+	return words, mapping, nil
+}
+
+// ReadSplitBlockBits reads so many split blocks as Parquet lays them: 32 bytes
+// each, of eight little-endian 32-bit lanes. The hash is XXH64 with seed 0;
+// of keys the plan has the number that fills half of the bits. The errors are
+// those of [ClassicConfig.ReadBits].
+func ReadSplitBlockBits(r io.Reader, blocks uint64) (*SplitBlock, error) {
+	if blocks == 0 || blocks > splitBlocks.maxBlocks {
+		return nil, fmt.Errorf("%w: from 1 to %d split blocks, not %d", ErrConfig, splitBlocks.maxBlocks, blocks)
+	}
+	bits := blocks * kernel.SplitBlockBits
+	keys := max(uint64(float64(bits)*math.Ln2/splitProbes), 1)
+	plan, err := Config{Keys: keys, Bits: bits}.PlanSplitBlock()
+	if err != nil {
+		return nil, err
+	}
+	words, mapping, err := readWords(r, bits/8, func(part []uint64) {
+		if !memory.LittleEndian {
+			LittleEndianWords.toFile(part)
+		}
+	})
+	if err != nil {
+		mapping.Close()
+		return nil, err
+	}
+	return &SplitBlock{
+		bits:   kernel.Split{Words: words, Blocks: blocks},
+		hash:   hasher{id: HashIdentity{XXH64, 0}},
+		plan:   plan,
+		memory: mapping,
+	}, nil
+}
+
+// WriteBits writes the blocks, and nothing else, as Parquet lays them; see
+// [ReadSplitBlockBits]. Parquet's readers understand them only if the hash is
+// XXH64 with seed 0.
+func (f *SplitBlock) WriteBits(w io.Writer) (int64, error) {
+	f.mustBeOpen()
+	defer f.keepAlive()
+	return writeWords(w, f.bits.Words, uint64(len(f.bits.Words))*8, LittleEndianWords)
+}

@@ -1,0 +1,34 @@
+//go:build !unix
+
+package memory
+
+import (
+	"errors"
+	"io"
+	"os"
+)
+
+var errReadOnly = errors.New("files cannot be changed in memory on this system")
+
+// mapFile reads the file: without mmap, it is slower and takes memory, and means
+// the same. Changing a file in memory is refused.
+func mapFile(file *os.File, size int, writable bool) ([]byte, error) {
+	if writable {
+		return nil, errReadOnly
+	}
+	words, _, err := Words((uint64(size) + 7) / 8) // aligned as mapped pages are
+	if err != nil {
+		return nil, err
+	}
+	b := Bytes(words)[:size]
+	_, err = io.ReadFull(io.NewSectionReader(file, 0, int64(size)), b)
+	return b, err
+}
+
+// Sync is for mappings that cannot be had here.
+func (m *Mapping) Sync() error { return errReadOnly }
+
+// mapMemory has none to give: the words come from Go's heap.
+func mapMemory(size int) (mapped, use []byte, err error) { return nil, nil, nil }
+
+func unmapBytes([]byte) error { return nil }

@@ -1,0 +1,121 @@
+// Package memory gives filters room for their bits: words that begin where the
+// kernels want them, from Go's heap or from the operating system, and mapped
+// files.
+package memory
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// Mapping is memory from the operating system, outside Go's heap: a file, or
+// room for a large filter's bits. It is given back by Close, or else when the
+// collector finds the mapping unreachable; so whoever looks at the bytes must
+// keep the mapping alive until the look is over.
+type Mapping struct {
+	bytes   []byte
+	cleanup runtime.Cleanup
+}
+
+func newMapping(b []byte) *Mapping {
+	m := &Mapping{bytes: b}
+	m.cleanup = runtime.AddCleanup(m, func(b []byte) { unmapBytes(b) }, b)
+	return m
+}
+
+// MapFile maps the first size bytes of a file, to be read only or to be changed,
+// too. The file may be closed; the mapping outlives that.
+func MapFile(file *os.File, size int64, writable bool) (*Mapping, error) {
+	if uint64(size) > math.MaxInt {
+		return nil, fmt.Errorf("%d bytes are more than this machine can address", size)
+	}
+	b, err := mapFile(file, int(size), writable)
+	if err != nil {
+		return nil, fmt.Errorf("mapping %d bytes: %w", size, err)
+	}
+	return newMapping(b), nil
+}
+
+// Bytes are the memory, for as long as the mapping is kept alive and open.
+func (m *Mapping) Bytes() []byte { return m.bytes }
+
+// Close gives the memory back. It may be called on nil and more than once.
+func (m *Mapping) Close() error {
+	if m == nil || m.bytes == nil {
+		return nil
+	}
+	m.cleanup.Stop()
+	b := m.bytes
+	m.bytes = nil
+	return unmapBytes(b)
+}
+
+// largeWords is where words leave Go's heap for a mapping of their own: at 2
+// MiB, a huge page.
+const largeWords = 2 << 20 / 8
+
+// blockBytes is what words are aligned to: a block of the default layout, eight
+// cache lines.
+const blockBytes = 512
+
+// Words returns n zeroed words that begin on a 512-byte boundary, so that a
+// block of a filter is eight whole cache lines and the kernels can find one
+// line's address from another's, and the mapping they lie in, nil if they lie in
+// Go's heap. The error says that there is no such memory.
+func Words(n uint64) ([]uint64, *Mapping, error) {
+	if n > math.MaxInt/8 {
+		return nil, nil, fmt.Errorf("%d bytes are more than this machine can address", 8*n)
+	}
+	if n >= largeWords {
+		mapped, use, err := mapMemory(int(n * 8))
+		if err != nil {
+			return nil, nil, fmt.Errorf("no memory for %d bytes: %w", 8*n, err)
+		}
+		if mapped != nil {
+			return wordsOf(use), newMapping(mapped), nil
+		}
+	}
+	words := make([]uint64, n)
+	if n == 0 || blockOffset(words) == 0 {
+		return words, nil, nil
+	}
+	const blockWords = blockBytes / 8
+	words = make([]uint64, n+blockWords)
+	if skip := blockOffset(words); skip != 0 {
+		words = words[blockWords-skip:]
+	}
+	return words[:n:n], nil, nil
+}
+
+// Prefault touches all words, on all CPUs at once, so that the system provides
+// their pages now. Other goroutines may use the words meanwhile.
+func Prefault(words []uint64) {
+	const piece = 64 << 20 / 8
+	var next atomic.Int64
+	var wait sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wait.Go(func() {
+			for {
+				from := int(next.Add(piece)) - piece
+				if from >= len(words) {
+					return
+				}
+				touch(words[from:min(from+piece, len(words))])
+			}
+		})
+	}
+	wait.Wait()
+}
+
+func touch(words []uint64) {
+	if len(words) >= largeWords && populate(Bytes(words)) {
+		return
+	}
+	for i := 0; i < len(words); i += 4096 / 8 {
+		atomic.AddUint64(&words[i], 0)
+	}
+}

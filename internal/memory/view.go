@@ -1,0 +1,59 @@
+package memory
+
+// This file encapsulates unsafe: views of the same memory under another type.
+// The safe twins copy: encoding/binary, word by word. The views keep what they
+// look at alive only as long as the caller does.
+
+import (
+	"encoding/binary"
+	"unsafe"
+)
+
+// LittleEndian tells whether this machine has the byte order of files.
+var LittleEndian = func() bool {
+	one := uint16(1)
+	return *(*byte)(unsafe.Pointer(&one)) == 1
+}()
+
+// Bytes views words as their bytes in memory: on a little-endian machine, the
+// very bytes of a file.
+func Bytes(words []uint64) []byte {
+	if len(words) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
+}
+
+// FileWords views mapped bytes as the little-endian words of a file, or copies
+// them where the machine has another byte order. b begins on an 8-byte boundary
+// and has a multiple of 8 bytes.
+func FileWords(b []byte) []uint64 {
+	if LittleEndian {
+		return wordsOf(b)
+	}
+	words := make([]uint64, len(b)/8)
+	for i := range words {
+		words[i] = binary.LittleEndian.Uint64(b[8*i:])
+	}
+	return words
+}
+
+// wordsOf views b, whose length is a multiple of 8, as words. b must begin on an
+// 8-byte boundary, as mapped pages do.
+func wordsOf(b []byte) []uint64 {
+	if len(b) == 0 {
+		return nil
+	}
+	if uintptr(unsafe.Pointer(&b[0]))%8 != 0 || len(b)%8 != 0 {
+		panic("memory: a view of words on unaligned bytes")
+	}
+	return unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), len(b)/8)
+}
+
+// blockOffset is how many words of a block lie before words[0].
+func blockOffset(words []uint64) int {
+	return int(uintptr(unsafe.Pointer(&words[0])) % blockBytes / 8)
+}
+
+// address is where b begins.
+func address(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
