@@ -1,0 +1,189 @@
+// Package store keeps filters by name, for servers: [Store] is what a server
+// needs to know, [Local] is one in this process's memory, with its files in a
+// directory.
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/bloomery/bloom"
+)
+
+// Kind is what a name stands for.
+type Kind uint8
+
+const (
+	// None: nothing has that name.
+	None Kind = iota
+
+	// RedisBloom is the filter of RedisBloom's BF commands, bit for bit: a chain
+	// of classic filters; see interop.Chain.
+	RedisBloom
+
+	// Paired is our own layout: a bloom.SyncFilter, or a bloom.Scalable where it
+	// may grow. Fewer bits, one or two cache misses, and beyond 2^30 keys.
+	Paired
+
+	// Window is a bloom.Window: it forgets.
+	Window
+
+	// String is a plain value, so that clients can be told of a wrong type.
+	String
+)
+
+// Spec says what filter to create.
+type Spec struct {
+	Kind     Kind
+	Capacity uint64  // n; of a Window, in one span
+	Rate     float64 // p
+
+	// Growth is how many times larger each further layer is; zero for a filter
+	// that refuses keys beyond its capacity with ErrFull.
+	Growth uint32
+
+	Span time.Duration // of a Window
+
+	// Public: hashed by XXH3, which whoever chooses keys can look through; false:
+	// by SipHash with the store's secret. A RedisBloom filter is always public.
+	Public bool
+
+	Expires time.Time // zero: never
+}
+
+// Info is what a filter says about itself.
+type Info struct {
+	Spec
+	Bytes  uint64 // of memory, all included, as RedisBloom's BF.INFO counts them
+	Items  uint64 // adds that were new
+	Room   uint64 // keys that fit in all layers
+	Layers []Layer
+}
+
+// Layer is one of a filter's layers, or of a Window's generations: the oldest
+// first.
+type Layer struct {
+	Bytes    uint64 // of bits
+	Bits     uint64
+	Probes   int
+	Capacity uint64
+	Items    uint64
+	Rate     float64 // planned
+}
+
+// Errors of all stores. What a filter cannot do wraps [errors.ErrUnsupported].
+var (
+	ErrNotFound  = errors.New("store: not found")
+	ErrExists    = errors.New("store: exists already")
+	ErrWrongKind = errors.New("store: the name stands for another kind of value")
+
+	// ErrFull: a filter without growth has as many keys as it was planned for.
+	ErrFull = errors.New("store: the filter is full")
+
+	// ErrMemory: the store's limit would be exceeded; the message names the bytes
+	// needed, in use and allowed.
+	ErrMemory = errors.New("store: out of memory")
+
+	// ErrChunk: a chunk of a dump that does not fit, or is none.
+	ErrChunk = errors.New("store: bad chunk")
+
+	// ErrStopped: the store can no longer make anything durable, and has stopped
+	// acknowledging; what it was is in the message.
+	ErrStopped = errors.New("store: stopped")
+)
+
+// Store is filters by name. All methods may be called by many goroutines at
+// once. A name is any bytes.
+//
+// What a call changed is acknowledged only when a later Commit has returned: a
+// server executes what has come, commits once, and then answers.
+type Store interface {
+	// Create makes a filter. The error wraps ErrExists, ErrMemory or a sentinel of
+	// package bloom.
+	Create(ctx context.Context, name string, spec Spec) (Filter, error)
+
+	// Open returns the filter of that name, or an error that wraps ErrNotFound or
+	// ErrWrongKind. It is quick, and does not allocate: a server asks before every
+	// run of commands.
+	Open(name []byte) (Filter, error)
+
+	// Load creates a filter of the first chunk of a dump, as Filter.Dump(0) gave it;
+	// the others follow by Filter.Load.
+	Load(ctx context.Context, name string, header []byte) (Filter, error)
+
+	// Set and Get are for plain values. Get's error wraps ErrNotFound or
+	// ErrWrongKind. Set replaces whatever had the name.
+	Set(ctx context.Context, name string, value []byte) error
+	Get(name []byte) ([]byte, error)
+
+	// Kind is what the name stands for, None if nothing. Expires is when it will
+	// end, zero if never.
+	Kind(name []byte) (kind Kind, expires time.Time)
+
+	// Rename gives a value another name, in place of what had it. Swap exchanges
+	// two. Both are one step for everyone who looks. Expire sets when a name
+	// ends, the zero time that it does not. They wrap ErrNotFound.
+	Rename(ctx context.Context, from, to string) error
+	Swap(ctx context.Context, a, b string) error
+	Expire(ctx context.Context, name string, at time.Time) error
+
+	// Drop forgets the names and returns how many there were. Clear forgets all.
+	Drop(ctx context.Context, names ...string) (int, error)
+	Clear(ctx context.Context) error
+
+	// List returns some names, count of them or more, and where to go on: 0
+	// begins, and 0 is the end. What is there from the beginning to the end is
+	// listed at least once.
+	List(cursor uint64, count int) (names []string, next uint64)
+
+	// Len is how many names there are.
+	Len() int
+
+	// Usage is the memory of all filters and values, in bytes, and the limit to
+	// it, zero if there is none.
+	Usage() (bytes, limit uint64)
+
+	// Commit returns when all that returned before it is as durable as was asked
+	// for. The error wraps ErrStopped.
+	Commit(ctx context.Context) error
+
+	// OnEnd calls back, from a goroutine of its own, when a name has expired.
+	OnEnd(func(name string))
+
+	Close() error
+}
+
+// Filter is one filter of a store. It may be kept: after the name was dropped or
+// given to another filter, it goes on as a filter without name. All methods may
+// be called by many goroutines at once, and of those that add one key at most one
+// is told that it is new.
+type Filter interface {
+	// Add adds keys one after the other. isNew is as long as keys. It returns how
+	// many keys were taken, all unless there is an error, which is that of the
+	// next key: ErrFull, ErrMemory.
+	Add(ctx context.Context, keys [][]byte, isNew []bool) (int, error)
+
+	// Contains looks keys up. found is as long as keys.
+	Contains(ctx context.Context, keys [][]byte, found []bool) error
+
+	// Info costs little; Report reads the bits, or a sample.
+	Info() Info
+	Report() bloom.Report
+
+	// Dump returns a chunk of the filter, and the iterator of the next: 0 begins.
+	// The end is next = 0 and an empty chunk. A chunk has at most 16 MiB. Of a
+	// RedisBloom filter the chunks are SCANDUMP's.
+	Dump(iterator int64) (next int64, chunk []byte, err error)
+
+	// Load takes such a chunk with the iterator that came with it. The error wraps
+	// ErrChunk.
+	Load(ctx context.Context, iterator int64, chunk []byte) error
+
+	// Merge adds all that another filter of the store has. The error wraps
+	// bloom.ErrUnlike.
+	Merge(ctx context.Context, from Filter) error
+
+	// Fold makes the filter smaller by a factor, at a higher rate.
+	Fold(ctx context.Context, by uint64) error
+}
