@@ -21,6 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/bloomery/bloom"
 )
@@ -82,6 +83,7 @@ type Format struct {
 	Needs string
 
 	read  func(r io.Reader, o Options) (*File, error)
+	open  func(path string, o Options) (*File, error) // nil where files cannot be mapped
 	write func(w io.Writer, f *File) error
 }
 
@@ -99,6 +101,9 @@ func FormatNamed(name string) (*Format, bool) {
 // begins with head, at least 64 bytes unless the file is shorter. It is false
 // when no format fits, or the fitting one carries no mark.
 func Recognise(head []byte, size int64) (*Format, bool) {
+	if size < 0 && len(head) < 64 {
+		size = int64(len(head))
+	}
 	for _, f := range Formats {
 		if f.Matches != nil && f.Matches(head, size) {
 			return f, true
@@ -113,6 +118,25 @@ func (f *Format) Read(r io.Reader, o Options) (*File, error) {
 		r = &limited{r, o.Limit}
 	}
 	file, err := f.read(r, o)
+	return f.named(file, err)
+}
+
+// Open maps the file at path and reads nothing but its head, if the format
+// allows that; [OpenDCSO] says what then holds. Otherwise it is Read.
+func (f *Format) Open(path string, o Options) (*File, error) {
+	if f.open != nil {
+		file, err := f.open(path, o)
+		return f.named(file, err)
+	}
+	from, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("interop: opening: %w", err)
+	}
+	defer from.Close()
+	return f.Read(from, o)
+}
+
+func (f *Format) named(file *File, err error) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}

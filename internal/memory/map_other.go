@@ -25,8 +25,9 @@ func mapFile(file *os.File, size int, writable bool) ([]byte, error) {
 	return b, err
 }
 
-// Sync is for mappings that cannot be had here.
-func (m *Mapping) Sync() error { return errReadOnly }
+// Sync and Detach are for mappings that cannot be had here.
+func (m *Mapping) Sync() error           { return errReadOnly }
+func (m *Mapping) Detach(*os.File) error { return errReadOnly }
 
 // mapMemory has none to give: the words come from Go's heap.
 func mapMemory(size int) (mapped, use []byte, err error) { return nil, nil, nil }

@@ -2,11 +2,12 @@
 
 package memory
 
-// This file encapsulates the memory calls of Unix. The twin without them is
-// map_other.go.
+// This file encapsulates the memory calls of Unix, one of which takes an address
+// and so needs unsafe. The twin without them is map_other.go.
 
 import (
 	"os"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -22,6 +23,15 @@ func mapFile(file *os.File, size int, writable bool) ([]byte, error) {
 // Sync writes what was changed in a writable mapping of a file to the disk, and
 // returns when it is there.
 func (m *Mapping) Sync() error { return unix.Msync(m.bytes, unix.MS_SYNC) }
+
+// Detach cuts a writable mapping of the file off from it. It holds the same bytes
+// at the same place; what is changed from now on takes memory and stays in this
+// process. Others may look at the bytes meanwhile.
+func (m *Mapping) Detach(file *os.File) error {
+	_, err := unix.MmapPtr(int(file.Fd()), 0, unsafe.Pointer(&m.bytes[0]), uintptr(len(m.bytes)),
+		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
+	return err
+}
 
 // mapMemory returns zeroed memory that is not touched yet: it takes no room
 // until it is written. Without MAP_NORESERVE, which a filter cannot use: its

@@ -8,8 +8,9 @@ const redisSeed = 0xc6a4a7935bd1e995
 // RedisBloomHashes returns the two hashes that RedisBloom makes of a key: the
 // second has the first as its seed. Bit i is (first + i*second) mod 2^64 mod m.
 func RedisBloomHashes(key []byte) (first, second uint64) {
-	first = murmur64A(key, redisSeed)
-	return first, murmur64A(key, first)
+	rest := murmurTail(key)
+	first = murmur64A(key, rest, redisSeed)
+	return first, murmur64A(key, rest, first)
 }
 
 func fillRedisBloom(at []uint64, key []byte, m, _ uint64) {
@@ -20,21 +21,36 @@ func fillRedisBloom(at []uint64, key []byte, m, _ uint64) {
 	}
 }
 
-// murmur64A is MurmurHash64A, the 64-bit MurmurHash2 for 64-bit machines.
-func murmur64A(key []byte, seed uint64) uint64 {
+// murmur64A is MurmurHash64A, the 64-bit MurmurHash2 for 64-bit machines, of a key
+// with that murmurTail.
+func murmur64A(key []byte, rest, seed uint64) uint64 {
 	const mul = 0xc6a4a7935bd1e995
 	h := seed ^ uint64(len(key))*mul
-	for ; len(key) >= 8; key = key[8:] {
-		k := binary.LittleEndian.Uint64(key) * mul
+	b := key
+	for ; len(b) >= 8; b = b[8:] {
+		k := binary.LittleEndian.Uint64(b) * mul
 		k ^= k >> 47
 		h = (h ^ k*mul) * mul
 	}
-	if len(key) > 0 {
-		for i, b := range key {
-			h ^= uint64(b) << (8 * i)
-		}
-		h *= mul
+	if len(b) > 0 {
+		h = (h ^ rest) * mul
 	}
 	h = (h ^ h>>47) * mul
 	return h ^ h>>47
+}
+
+// murmurTail is the key's last bytes, those behind the last whole block.
+func murmurTail(key []byte) (rest uint64) {
+	n := len(key) % 8
+	switch {
+	case len(key) >= 8 && n > 0: // with bytes of the block before, which are shifted out
+		return binary.LittleEndian.Uint64(key[len(key)-8:]) >> (64 - 8*n)
+	case n >= 4: // two halves that overlap
+		high := uint64(binary.LittleEndian.Uint32(key[n-4:]))
+		return uint64(binary.LittleEndian.Uint32(key)) | high<<(8*n-32)
+	}
+	for i, b := range key[len(key)-n:] {
+		rest |= uint64(b) << (8 * i)
+	}
+	return rest
 }

@@ -1,0 +1,329 @@
+package main
+
+import (
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"strings"
+	"unicode/utf16"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
+)
+
+// tools is where the programs are, and where they may work.
+type tools struct {
+	guava   string // the jar
+	modules string // node_modules
+	vectors string // the directory of what programs wrote once
+	dir     string // for files that come and go
+}
+
+// sizes are n and p of the filters that are planned by both.
+var sizes = []trial{
+	{n: 1, p: 0.3}, {n: 12, p: 0.2}, {n: 100, p: 0.1}, {n: 1000, p: 0.03}, {n: 5000, p: 0.3}, {n: 20_000, p: 0.01}, {n: 3000, p: 1e-4},
+}
+
+// inTurn gives each variant each of the sizes, and the shapes take turns.
+func inTurn(sizes []trial, shapes []shape, variants ...string) (trials []trial) {
+	for _, variant := range variants {
+		for _, t := range sizes {
+			t.variant, t.shape = variant, shapes[len(trials)%len(shapes)]
+			trials = append(trials, t)
+		}
+	}
+	return trials
+}
+
+// peers are all formats that have a program.
+func peers(in tools) []peer {
+	return []peer{
+		guavaPeer(in),
+		{
+			format: "dcso",
+			start:  func() (program, error) { return dcsoBloom{}, nil },
+			trials: append(inTurn(sizes, []shape{octets, digests, urls, han}, "version 1"),
+				trial{variant: "with data", shape: digests, n: 1000, p: 0.05, data: []byte(`{"source":"数据"}` + "\n")}),
+			ours: classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeDCSO}),
+		},
+		{
+			format: "bits-and-blooms",
+			start:  func() (program, error) { return goBlooms{}, nil },
+			trials: append(goBloomsTrials("binary"), oneWay(inTurn(sizes, texts, "little-endian"))...),
+			ours:   classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeBitsAndBlooms}),
+		},
+		{
+			format: "bits-and-blooms-json",
+			start:  func() (program, error) { return goBlooms{}, nil },
+			trials: append(goBloomsTrials("json"), oneWay(inTurn(sizes, texts, "base64-std"))...),
+			ours:   classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeBitsAndBlooms}),
+		},
+		{
+			format: "parquet",
+			start:  func() (program, error) { return parquetGo{}, nil },
+			trials: parquetTrials(),
+			ours: func(t trial) (interop.Filter, error) {
+				const block = 256 // bits
+				return bloom.Config{Keys: t.n, Bits: ((t.n*uint64(t.k)+7)/8*8 + block - 1) / block * block}.NewSplitBlock()
+			},
+			key: parquetKey,
+		},
+		{
+			format: "parquet",
+			start:  func() (program, error) { return arrowGo{}, nil },
+			trials: parquetTrials(),
+			ours: func(t trial) (interop.Filter, error) {
+				m := uint64(-8 * float64(t.n) / math.Log(1-math.Pow(t.p, 1./8)))
+				return bloom.Config{Keys: t.n, Bits: max(uint64(1)<<bits.Len64(m-1), 256)}.NewSplitBlock()
+			},
+			key: parquetKey,
+		},
+		{
+			format: "bloomfilter.js",
+			start:  javascript(in, "bloomfilter"),
+			trials: append(inTurn(sizes, texts, "target"), inTurn(bySize(1000, 4, 32, 1, 99_999, 9), texts, "size")...),
+			ours:   classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeBloomFilterJS64}),
+		},
+		{
+			format:  "bloomfilter.js-array",
+			start:   javascript(in, "bloomfilter18"),
+			trials:  inTurn(bySize(1000, 4, 32, 1, 99_999, 9, 1<<17, 3), texts, "size"),
+			ours:    classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeBloomFilterJS32}),
+			options: bare(bloom.SchemeBloomFilterJS32),
+		},
+		{
+			format: "npm-bloom-filters",
+			start:  javascript(in, "bloom-filters"),
+			trials: append(inTurn(sizes, texts, "create"), inTurn(bySize(1000, 4, 1, 1, 99_999, 9), texts, "size", "seed-1", "seed-987654321012")...),
+			ours: func(t trial) (interop.Filter, error) {
+				c := bloom.ClassicConfig{Scheme: bloom.SchemeNPMBloomFilters}
+				switch t.variant {
+				case "seed-1":
+					c.Seed = 1
+				case "seed-987654321012":
+					c.Seed = 987654321012
+				}
+				return classicOf(c)(t)
+			},
+		},
+		{
+			format: "python-list",
+			start:  python(in, "md5"),
+			trials: inTurn(sizes, texts, "list"),
+			ours:   classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeMD5IndexKey}),
+			options: func(t trial) interop.Options {
+				_, k, _ := bloom.FormulaTruncated.Size(t.n, t.p) // where that fails, so does ours
+				return interop.Options{Probes: k}
+			},
+		},
+		{
+			format: "python-bitstring",
+			start:  python(in, "sha256-md5"),
+			trials: inTurn(bySize(8, 2, 1000, 2, 10_007, 2, 65_536, 2), texts, "bitstring"),
+			ours:   classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeSHA256MD5}),
+		},
+		{
+			format:  "java-bitset",
+			start:   javaBitSet(in),
+			trials:  inTurn(bySize(1<<10, 3, 1<<16, 2, 1<<20, 8), texts, "object"),
+			ours:    classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeJavaBitSet}),
+			options: bare(bloom.SchemeJavaBitSet),
+		},
+		{
+			format:  "java-bitset-bytes",
+			start:   javaBitSet(in),
+			trials:  inTurn(bySize(1<<10, 3, 1<<16, 2, 1<<20, 8, 2<<28, 8), texts, "bytes"),
+			ours:    classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeJavaBitSet}),
+			options: bare(bloom.SchemeJavaBitSet),
+		},
+		{
+			format: "redis-setbit",
+			start:  setbit(in),
+			trials: append(inTurn(bySize(1<<10, 6, 1<<16, 2, 1<<20, 6, 1<<30, 6), []shape{digests, urls, han, emoji}, "crawler"),
+				inTurn(bySize(1<<10, 3, 1<<16, 2, 1<<20, 8), []shape{urls, han, emoji}, "seeds")...),
+			ours: func(t trial) (interop.Filter, error) {
+				return classicOf(bloom.ClassicConfig{Scheme: setbitScheme(t)})(t)
+			},
+			options: func(t trial) interop.Options { return bare(setbitScheme(t))(t) },
+		},
+		{
+			format: "redisbloom",
+			start:  func() (program, error) { return recordedRedisBloom(in.vectors) },
+			ours:   reserved,
+		},
+		{
+			format: "redis-dump",
+			start:  func() (program, error) { return recordedDump(in.vectors) },
+			ours:   reserved,
+			loose:  true,
+		},
+	}
+}
+
+// classicOf gives the config the trial's numbers. n and p make the m and k of the
+// program's own formula; a Rate beside Bits would be another wish.
+func classicOf(c bloom.ClassicConfig) func(trial) (interop.Filter, error) {
+	return func(t trial) (interop.Filter, error) {
+		c := c
+		if t.m == 0 {
+			c.Keys, c.Rate = t.n, t.p
+		} else {
+			c.Bits, c.Probes = t.m, t.k
+		}
+		return c.New()
+	}
+}
+
+// bySize is pairs of m and k, each with as many keys as fill a third of the bits,
+// but at most 20,000.
+func bySize(pairs ...int) (trials []trial) {
+	for ; len(pairs) > 0; pairs = pairs[2:] {
+		m, k := uint64(pairs[0]), pairs[1]
+		trials = append(trials, trial{n: min(max(uint64(0.4*float64(m)/float64(k)), 1), 20_000), m: m, k: k})
+	}
+	return trials
+}
+
+// bare are the options of formats that are bits alone.
+func bare(s bloom.Scheme) func(trial) interop.Options {
+	return func(t trial) interop.Options { return interop.Options{Scheme: s, Bits: t.m, Probes: t.k} }
+}
+
+func oneWay(trials []trial) []trial {
+	for i := range trials {
+		trials[i].oneWay = true
+	}
+	return trials
+}
+
+func goBloomsTrials(variant string) []trial {
+	return append(inTurn(sizes, []shape{octets, urls, emoji}, variant),
+		inTurn(bySize(1, 1, 64, 2, 1000, 30, 99_999, 9), []shape{octets, han}, variant)...)
+}
+
+// guavaPeer has Guava's two strategies and five funnels. Variants are as
+// programs/Guava.java reads them.
+func guavaPeer(in tools) peer {
+	formula := bloom.FormulaGuava31 // of 31 and 32; later ones differ where n is below 4
+	start := java(in, "-cp", in.guava, "programs/Guava.java")
+	var trials []trial
+	for _, strategy := range []string{"64-", "32-"} {
+		trials = append(trials, inTurn(sizes, texts, strategy+"utf8", strategy+"utf16")...)
+		trials = append(trials, inTurn(sizes, []shape{octets}, strategy+"bytes")...)
+		trials = append(trials, inTurn(sizes, []shape{longs}, strategy+"long")...)
+		trials = append(trials, inTurn(sizes, []shape{ints}, strategy+"int")...)
+	}
+	return peer{
+		format: "guava",
+		start: func() (program, error) {
+			p, err := start()
+			if err == nil && !strings.HasPrefix(p.about(), "Guava 31.") && !strings.HasPrefix(p.about(), "Guava 32.") {
+				formula = bloom.FormulaGuava33
+			}
+			return p, err
+		},
+		trials: trials,
+		ours: func(t trial) (interop.Filter, error) {
+			c := bloom.ClassicConfig{Scheme: bloom.SchemeGuava64, Formula: formula}
+			if strings.HasPrefix(t.variant, "32-") {
+				c.Scheme = bloom.SchemeGuava32
+			}
+			return classicOf(c)(t)
+		},
+		key: func(t trial, key []byte) []byte {
+			switch t.variant[3:] {
+			case "utf16":
+				var units []byte
+				for _, unit := range utf16.Encode([]rune(string(key))) {
+					units = binary.LittleEndian.AppendUint16(units, unit)
+				}
+				return units
+			case "long":
+				return binary.LittleEndian.AppendUint64(nil, uint64(decimal(t.variant, key)))
+			case "int":
+				return binary.LittleEndian.AppendUint32(nil, uint32(decimal(t.variant, key)))
+			}
+			return key
+		},
+	}
+}
+
+// parquetTrials have the bits per value in k, for parquet-go, besides n and p.
+func parquetTrials() []trial {
+	sized := make([]trial, len(sizes))
+	for i, t := range sizes {
+		t.k = 4 + 3*i
+		sized[i] = t
+	}
+	trials := inTurn(sized, []shape{octets, urls, han}, "byte-array")
+	trials = append(trials, inTurn(sized, []shape{longs}, "int64", "double")...)
+	return append(trials, inTurn(sized, []shape{ints}, "int32")...)
+}
+
+// parquetKey is the plain encoding of a value.
+func parquetKey(t trial, key []byte) []byte {
+	switch number := decimal(t.variant, key); t.variant {
+	case "int32":
+		return binary.LittleEndian.AppendUint32(nil, uint32(number))
+	case "int64":
+		return binary.LittleEndian.AppendUint64(nil, uint64(number))
+	case "double":
+		return binary.LittleEndian.AppendUint64(nil, math.Float64bits(float64(number)))
+	}
+	return key
+}
+
+func java(in tools, args ...string) func() (program, error) {
+	return func() (program, error) { return startChild(in.dir, append([]string{"java"}, args...)...) }
+}
+
+func javaBitSet(in tools) func() (program, error) {
+	return java(in, "-Xmx1g", "programs/BitSetFilter.java")
+}
+
+func javascript(in tools, pkg string) func() (program, error) {
+	return func() (program, error) {
+		return startChild(in.dir, "node", "programs/javascript.mjs", in.modules, pkg)
+	}
+}
+
+func python(in tools, args ...string) func() (program, error) {
+	return func() (program, error) {
+		return startChild(in.dir, append([]string{"python3", "programs/textbooks.py"}, args...)...)
+	}
+}
+
+// setbit is the Python program and its Redis.
+func setbit(in tools) func() (program, error) {
+	return func() (program, error) {
+		port, stop, err := startRedis(in.dir)
+		if err != nil {
+			return nil, err
+		}
+		c, err := startChild(in.dir, "python3", "programs/textbooks.py", "setbit", port)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		return withServer{c, stop}, nil
+	}
+}
+
+// setbitScheme is of the crawlers' filter, or of the Java class in a Redis string.
+func setbitScheme(t trial) bloom.Scheme {
+	if t.variant == "seeds" {
+		return bloom.SchemeJavaBitSet
+	}
+	return bloom.SchemeRedisSetBit
+}
+
+// withServer stops the server of a program as well.
+type withServer struct {
+	program
+	stopServer func()
+}
+
+func (w withServer) stop() {
+	w.program.stop()
+	w.stopServer()
+}

@@ -1,0 +1,199 @@
+package main
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bloomery/bloom/interop"
+)
+
+// recorded stands for a program that cannot be installed: filters that it once
+// wrote, with their keys, and its answers, in a file of testdata/vectors. It can
+// write and answer as it did then, and read nothing.
+type recorded struct {
+	name  string
+	files []recording
+}
+
+type recording struct {
+	job
+	file    []byte
+	answers []bool
+}
+
+// errRecorded: a recording cannot read our filters.
+var errRecorded = errors.New("only recorded")
+
+func (r *recorded) about() string { return r.name }
+func (r *recorded) stop()         {}
+
+func (r *recorded) read(job, []byte) ([]bool, error) { return nil, errRecorded }
+
+func (r *recorded) make(j job) (file []byte, answers []bool, err error) {
+	for _, f := range r.files {
+		if f.variant == j.variant {
+			return f.file, f.answers, nil
+		}
+	}
+	return nil, nil, errors.New("not recorded")
+}
+
+// jobs are the recorded filters, each a variant of its own.
+func (r *recorded) jobs() (jobs []job) {
+	for _, f := range r.files {
+		jobs = append(jobs, f.job)
+	}
+	return jobs
+}
+
+// vectors is what we take from a file of testdata/vectors.
+type vectors struct {
+	Made struct{ Program, Version string } `json:"made_by"`
+	Keys map[string]struct{ Hex string }
+
+	Filters []struct {
+		Name     string
+		Inserted []string // names of Keys
+		Bulk     *span    // inserted after them
+		Absent   *span    `json:"bulk_absent"`
+
+		Reserve []string
+		Exists  map[string]bool
+		Header  string `json:"header_hex"`
+		Bits    []byte `json:"bits_b64"` // of all layers
+		Dump    string `json:"redis_dump_hex"`
+	}
+}
+
+// span is many keys.
+type span struct {
+	Format         string `json:"fmt"`
+	From, To       int
+	FalsePositives []int `json:"false_positives"`
+}
+
+func (s *span) key(i int) []byte {
+	if s.Format == "sha1upper:%d" {
+		return fmt.Appendf(nil, "%X", sha1.Sum(fmt.Append(nil, i)))
+	}
+	return fmt.Appendf(nil, s.Format, i)
+}
+
+// openRecorded reads a file of vectors. fill completes a recording of it.
+func openRecorded(path string, fill func(v *vectors, i int, r *recording) error) (*recorded, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var v vectors
+	if err := json.Unmarshal(text, &v); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	program, _, _ := strings.Cut(v.Made.Program, " (")
+	r := &recorded{name: program + ", as recorded"}
+	for i := range v.Filters {
+		var one recording
+		if err := v.keys(i, &one); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if err := fill(&v, i, &one); err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if len(one.file) > 0 { // of some there is no dump
+			r.files = append(r.files, one)
+		}
+	}
+	return r, nil
+}
+
+// keys are those of filter i, and the program's answers.
+func (v *vectors) keys(i int, r *recording) error {
+	f := v.Filters[i]
+	r.variant, r.shape.name = f.Name, "recorded keys"
+	for _, name := range f.Inserted {
+		key, err := hex.DecodeString(v.Keys[name].Hex)
+		if err != nil {
+			return err
+		}
+		r.keys = append(r.keys, key)
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Exists)) {
+		key, err := hex.DecodeString(v.Keys[name].Hex)
+		if err != nil {
+			return err
+		}
+		r.probes, r.answers = append(r.probes, key), append(r.answers, f.Exists[name])
+	}
+	if f.Bulk != nil {
+		for i := f.Bulk.From; i < f.Bulk.To; i++ {
+			r.keys = append(r.keys, f.Bulk.key(i))
+			r.probes, r.answers = append(r.probes, f.Bulk.key(i)), append(r.answers, true)
+		}
+	}
+	if f.Absent != nil {
+		for i := f.Absent.From; i < f.Absent.To; i++ {
+			r.probes = append(r.probes, f.Absent.key(i))
+			r.answers = append(r.answers, slices.Contains(f.Absent.FalsePositives, i))
+		}
+	}
+	return nil
+}
+
+// recordedRedisBloom is what a live RedisBloom dumped. Variants are the arguments
+// of BF.RESERVE after the name.
+func recordedRedisBloom(dir string) (program, error) {
+	return openRecorded(filepath.Join(dir, "redisbloom.json"), func(v *vectors, i int, r *recording) error {
+		f := v.Filters[i]
+		header, err := hex.DecodeString(f.Header)
+		r.variant, r.file = strings.Join(f.Reserve, " "), append(header, f.Bits...)
+		return err
+	})
+}
+
+// recordedDump is what Redis answered to DUMP of the same filters.
+func recordedDump(dir string) (program, error) {
+	return openRecorded(filepath.Join(dir, "redisbloom.json"), func(v *vectors, i int, r *recording) (err error) {
+		f := v.Filters[i]
+		r.variant = strings.Join(f.Reserve, " ")
+		r.file, err = hex.DecodeString(f.Dump)
+		return err
+	})
+}
+
+// reserved is the chain that BF.RESERVE makes.
+func reserved(t trial) (interop.Filter, error) {
+	var c interop.ChainConfig
+	words := strings.Fields(t.variant)
+	if len(words) == 0 {
+		return interop.NewChain(c)
+	}
+	var err error
+	if c.Rate, err = strconv.ParseFloat(words[0], 64); err != nil {
+		return nil, err
+	}
+	if c.Keys, err = strconv.ParseUint(words[1], 10, 64); err != nil {
+		return nil, err
+	}
+	for i, word := range words {
+		switch word {
+		case "NONSCALING":
+			c.NonScaling = true
+		case "EXPANSION":
+			growth, err := strconv.ParseUint(words[i+1], 10, 32)
+			if err != nil {
+				return nil, err
+			}
+			c.Growth = uint32(growth)
+		}
+	}
+	return interop.NewChain(c)
+}

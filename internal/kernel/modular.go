@@ -1,0 +1,230 @@
+package kernel
+
+import (
+	"fmt"
+	"math/bits"
+	"runtime"
+	"sync/atomic"
+)
+
+// Modular is a bit array whose positions come by a modulus, as RedisBloom's do:
+// a key is a pair of hashes (a, b), and its bit i, from 0 to Probes-1, is
+//
+//	(a + i*b mod 2^64) mod Bits       word i/64, mask 1<<(i%64)
+//
+// Bits is from 1 to 2^45, and Words has room for it; what lies behind is never
+// touched.
+//
+// # The modulus without a division
+//
+// With magic = floor((2^64-1)/m), the quotient of x and m is q = hi64(x*magic) or
+// one more:
+//
+//	magic > (2^64-1)/m - 1, and both sides times m are whole, so m*magic >= 2^64 - m
+//	x*magic/2^64 >= x/m * (2^64-m)/2^64 = x/m - x/2^64 > x/m - 1
+//	x*magic/2^64 <= x/m
+//
+// So q is floor(x/m) or that less one, the remainder x - q*m lies below 2m, which
+// fits into 64 bits, and one subtraction where it is not below m makes it exact.
+//
+// # Many keys at once
+//
+// A batch goes through in chunks. First all positions of a chunk's keys are
+// worked out and their cache lines asked for, then they are looked at, in the
+// same order: by then they are there. A key that is absent from a filter that is
+// half full is found out at the second position on average, so that fetching all
+// of them would be for nothing; where most keys are absent, they are looked at two
+// at a time, and the next two only of those keys that passed so far.
+//
+// Assembly cannot be preempted. SieveKeys keys take some microseconds, and with the
+// most probes that any rate asks for, a millisecond or two.
+type Modular struct {
+	Words  []uint64
+	Bits   uint64
+	Probes int
+	magic  uint64
+}
+
+// MaxModularBits keeps the proof above far from its limit, and is ours for
+// all filters.
+const MaxModularBits = 1 << 45
+
+// NewModular returns the kernel for words that hold so many bits.
+func NewModular(words []uint64, m uint64, probes int) Modular {
+	if m == 0 || m > MaxModularBits || uint64(len(words)) < (m+63)/64 || probes < 1 || probes > MaxModularProbes {
+		panic(fmt.Sprintf("kernel: %d words for %d bits and %d probes", len(words), m, probes))
+	}
+	return Modular{Words: words, Bits: m, Probes: probes, magic: ^uint64(0) / m}
+}
+
+const (
+	// SieveKeys is the most keys of one batch.
+	SieveKeys = 512
+
+	// MaxModularProbes is above what the smallest rate that a float64 can hold
+	// asks for, 1074.
+	MaxModularProbes = 1 << 11
+
+	// placesAtOnce is how many positions are asked for before the first is looked
+	// at: 8 KiB of cache lines, so that they stay in the first-level cache.
+	placesAtOnce = 128
+
+	// fewProbes are looked at together where most keys are absent.
+	fewProbes = 2
+)
+
+// Sieve is room for one batch, for one goroutine at a time.
+type Sieve struct {
+	pairs  [SieveKeys][2]uint64
+	at     [SieveKeys]uint16 // where the key stands in the batch
+	places [MaxModularProbes]uint64
+}
+
+// chunk is how many keys' positions are worked out together.
+func (f *Modular) chunk(probes int) int { return max(placesAtOnce/probes, 1) }
+
+// place is x mod f.Bits.
+func (f *Modular) place(x uint64) uint64 {
+	q, _ := bits.Mul64(x, f.magic)
+	x -= q * f.Bits
+	if x >= f.Bits {
+		x -= f.Bits
+	}
+	return x
+}
+
+// Contains reports whether all bits of the key are set. Others may be adding.
+func (f *Modular) Contains(a, b uint64) bool {
+	for range f.Probes {
+		i := f.place(a)
+		if atomic.LoadUint64(&f.Words[i/64])>>(i%64)&1 == 0 {
+			return false
+		}
+		a += b
+	}
+	return true
+}
+
+// Set sets all bits of the key. Others may be reading and setting.
+func (f *Modular) Set(a, b uint64) {
+	for range f.Probes {
+		i := f.place(a)
+		if bit := uint64(1) << (i % 64); atomic.LoadUint64(&f.Words[i/64])&bit == 0 {
+			atomic.OrUint64(&f.Words[i/64], bit)
+		}
+		a += b
+	}
+}
+
+// ContainsBatch sets found[i] to Contains(pairs[i]) and returns how many are true,
+// for at most SieveKeys keys. found is as long as pairs. Others may be adding.
+func (f *Modular) ContainsBatch(pairs [][2]uint64, found []bool, s *Sieve, recent *Recent) int {
+	if len(pairs) == 0 {
+		return 0
+	}
+	n := copy(s.pairs[:len(pairs)], pairs)
+	for i := range n {
+		s.at[i] = uint16(i)
+	}
+	for probes, left := f.Probes, f.Probes; n > 0 && left > 0; left -= probes {
+		probes = left
+		if !recent.hits && left > 2*fewProbes {
+			probes = fewProbes
+		}
+		n = f.sieve(s, n, probes)
+	}
+	clear(found)
+	for _, at := range s.at[:n] {
+		found[at] = true
+	}
+	recent.hits = 3*n > len(pairs)
+	return n
+}
+
+// Why AddBatch ended before its last key.
+const (
+	addedAll  = 0
+	addedFull = 1 // the next key is new, and there is no room
+	addedBusy = 2 // somebody held the next key's lock for too long
+)
+
+// AddBatch adds keys in their order until they end, or one is new when *size is
+// at most already: that key is left alone. isNew[i] says of each key dealt with
+// whether a bit was missing, and *size counts those; full reports that there is a
+// key left. At most SieveKeys keys; isNew is as long as pairs.
+//
+// The caller holds a lock that all who add hold; others may be reading.
+func (f *Modular) AddBatch(size *uint64, most uint64, pairs [][2]uint64, isNew []bool, s *Sieve) (done int, full bool) {
+	if len(pairs) == 0 {
+		return 0, false
+	}
+	done, why := f.addBatch(size, most, pairs, isNew, s)
+	return done, why == addedFull
+}
+
+// AddBatchSync is AddBatch for many goroutines at once: it takes the key's stripe
+// itself, one of a power of two. Keys of others may come between.
+func (f *Modular) AddBatchSync(stripes []Stripe, size *uint64, most uint64, pairs [][2]uint64, isNew []bool, s *Sieve) (done int, full bool) {
+	for done < len(pairs) {
+		n, why := f.addBatchSync(stripes, size, most, pairs[done:], isNew[done:], s)
+		done += n
+		switch why {
+		case addedFull:
+			return done, true
+		case addedBusy:
+			runtime.Gosched()
+		}
+	}
+	return done, false
+}
+
+// Add is AddBatch for one key.
+func (f *Modular) Add(size *uint64, most, a, b uint64) (isNew, full bool) {
+	if f.Contains(a, b) {
+		return false, false
+	}
+	if *size >= most {
+		return false, true
+	}
+	atomic.StoreUint64(size, *size+1)
+	for range f.Probes {
+		i := f.place(a)
+		word := &f.Words[i/64]
+		if bit := uint64(1) << (i % 64); *word&bit == 0 {
+			atomic.StoreUint64(word, *word|bit)
+		}
+		a += b
+	}
+	return true, false
+}
+
+// AddSync is AddBatchSync for one key.
+func (f *Modular) AddSync(stripes []Stripe, size *uint64, most, a, b uint64) (isNew, full bool) {
+	if f.Contains(a, b) {
+		return false, false
+	}
+	stripe := &stripes[a&uint64(len(stripes)-1)]
+	stripe.Lock()
+	defer stripe.Unlock()
+	if f.Contains(a, b) {
+		return false, false
+	}
+	if !countUpTo(size, most) {
+		return false, true
+	}
+	f.Set(a, b)
+	return true, false
+}
+
+// countUpTo adds one to *size unless it is at most, or above, already.
+func countUpTo(size *uint64, most uint64) bool {
+	for {
+		n := atomic.LoadUint64(size)
+		if n >= most {
+			return false
+		}
+		if atomic.CompareAndSwapUint64(size, n, n+1) {
+			return true
+		}
+	}
+}

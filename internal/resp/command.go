@@ -1,0 +1,312 @@
+package resp
+
+import (
+	"bytes"
+	"errors"
+	"math"
+)
+
+// ErrIncomplete is [Parser.Next]'s: the bytes so far begin a command and do not
+// end it. It is the ordinary end of a batch, not a fault.
+var ErrIncomplete = errors.New("resp: command not complete yet")
+
+// A ProtocolError says why bytes are no command. What follows them cannot be
+// made sense of, so the connection has to be closed; Redis first answers with
+// the text of Error behind "ERR ".
+type ProtocolError string
+
+func (e ProtocolError) Error() string { return "Protocol error: " + string(e) }
+
+// The words are Redis's, except for the last one: Redis closes a connection
+// that sends too big a command without a word.
+const (
+	errArgs             = ProtocolError("invalid multibulk length")
+	errArgsUnknown      = ProtocolError("unauthenticated multibulk length")
+	errBulkBytes        = ProtocolError("invalid bulk length")
+	errBulkBytesUnknown = ProtocolError("unauthenticated bulk length")
+	errArgsLine         = ProtocolError("too big mbulk count string")
+	errBulkLine         = ProtocolError("too big bulk count string")
+	errInlineBytes      = ProtocolError("too big inline request")
+	errQuotes           = ProtocolError("unbalanced quotes in request")
+	errCommandBytes     = ProtocolError("too big command")
+)
+
+// Limits bound what a client can make the server hold. A field that is zero or
+// less stands for that of [DefaultLimits].
+type Limits struct {
+	Args         int // arguments of a command, its name included
+	BulkBytes    int // one argument of a command that is not inline
+	InlineBytes  int // an inline command, without the LF
+	CommandBytes int // a command as it comes over the wire
+
+	// Unauthenticated makes the errors for Args and BulkBytes say that they hold
+	// until the client has authenticated.
+	Unauthenticated bool
+}
+
+// DefaultLimits are Redis's own where it has them: proto-max-bulk-len,
+// PROTO_INLINE_MAX_SIZE, client-query-buffer-limit, and for Args what Redis
+// took before 7.0, which has no limit any more.
+var DefaultLimits = Limits{
+	Args:         1 << 20,
+	BulkBytes:    512 << 20,
+	InlineBytes:  64 << 10,
+	CommandBytes: 1 << 30,
+}
+
+// UnauthenticatedLimits are Redis's for clients that have to send a password
+// and have not yet. They leave no more than 164 KB to a command.
+var UnauthenticatedLimits = Limits{
+	Args:            10,
+	BulkBytes:       16 << 10,
+	Unauthenticated: true,
+}
+
+// maxCountLine is how long a line with a count may be, without its CR LF. Such a
+// length makes no sense, but is where Redis changes its words.
+const maxCountLine = 64 << 10
+
+// A Parser finds the commands in what one client sends. It keeps no bytes and
+// allocates nothing, however long a command claims to be. The zero Parser has
+// the default limits.
+type Parser struct {
+	limits Limits // as given to SetLimits, without zeros
+	progress
+}
+
+// The progress through a command of which a part has come. Offsets count from
+// its first byte; all is zero between commands.
+type progress struct {
+	need    int // how many bytes it takes to know more
+	at      int // where the next argument begins
+	left    int // how many arguments begin at or behind at; 0 before they are counted
+	scanned int // up to where the line that began last has no end
+}
+
+// SetLimits changes the limits from the next call of Next on, as when a client
+// has authenticated. A command of which a part has come is looked at again from
+// its start.
+func (p *Parser) SetLimits(l Limits) {
+	set := func(field *int, standard int) {
+		if *field <= 0 {
+			*field = standard
+		}
+	}
+	set(&l.Args, DefaultLimits.Args)
+	set(&l.BulkBytes, DefaultLimits.BulkBytes)
+	set(&l.InlineBytes, DefaultLimits.InlineBytes)
+	set(&l.CommandBytes, DefaultLimits.CommandBytes)
+	*p = Parser{limits: l}
+}
+
+// Next takes the first command off buf: it appends its arguments to args and
+// returns how many bytes of buf it was. The arguments are slices of buf, and
+// live as long as its bytes. A command without arguments is to be ignored: it
+// is an empty line, or an array of no or fewer elements.
+//
+// The error is nil, [ErrIncomplete] or a [ProtocolError]; if it is not nil, the
+// arguments are those that args had, and used is 0. After ErrIncomplete, Next
+// wants to see the same bytes again with more behind them, perhaps elsewhere in
+// memory, and goes on where it stopped. After a ProtocolError, the parser and
+// the bytes are of no use any more.
+//
+// Quotes and escapes of inline commands are undone in place: the bytes of such a
+// command have changed when Next returns its arguments.
+func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, used int, err error) {
+	if p.limits.Args == 0 {
+		p.SetLimits(Limits{})
+	}
+	if len(buf) == 0 || len(buf) < p.need {
+		p.need = max(p.need, 1)
+		return args, 0, ErrIncomplete
+	}
+	if p.left > 0 {
+		// Walk over what has come; when all has, the arguments are cut in one go
+		// from the start. So a command costs two walks over its lengths at most,
+		// and nothing has to be kept of buf.
+		if _, _, err := p.arguments(buf, args, p.at, p.left, false); err != nil {
+			return args, 0, err
+		}
+		p.progress = progress{}
+	}
+	if buf[0] == '*' {
+		out, used, err = p.array(buf, args)
+	} else {
+		out, used, err = p.inline(buf, args)
+	}
+	if err != nil {
+		return out[:len(args)], 0, err
+	}
+	if p.need != 0 {
+		p.progress = progress{}
+	}
+	return out, used, nil
+}
+
+// Need returns, after ErrIncomplete, how many bytes buf must have for Next to
+// get further: often just one more, in the middle of an argument all of it. The
+// client has claimed this number, within the limits; memory should follow what
+// has come.
+func (p *Parser) Need() int { return p.need }
+
+// array is Next for a command that is an array of bulk strings.
+func (p *Parser) array(buf []byte, args [][]byte) (out [][]byte, used int, err error) {
+	count, next := usualCount(buf, 0)
+	if next == 0 || count > p.limits.Args || next > p.limits.CommandBytes {
+		if count, next, err = p.arrayCount(buf); err != nil {
+			return args, 0, err
+		}
+	}
+	return p.arguments(buf, args, next, count, true)
+}
+
+// arguments goes over the count arguments that begin at offset at, appends them
+// to args if told to keep them, and returns where they end.
+func (p *Parser) arguments(buf []byte, args [][]byte, at, count int, keep bool) (out [][]byte, end int, err error) {
+	for left := count; left > 0; left-- {
+		var size, start int
+		if at < len(buf) && buf[at] == '$' {
+			size, start = usualCount(buf, at)
+		}
+		if start == 0 || size > p.limits.BulkBytes {
+			if size, start, err = p.bulkCount(buf, at); err != nil {
+				p.at, p.left = at, left
+				return args, 0, err
+			}
+		}
+		if size > p.limits.CommandBytes-start-len("\r\n") {
+			return args, 0, errCommandBytes
+		}
+		// Redis does not look at the CR LF behind an argument either.
+		next := start + size + len("\r\n")
+		if next > len(buf) {
+			p.at, p.left, p.need = at, left, next
+			return args, 0, ErrIncomplete
+		}
+		if keep {
+			args = append(args, buf[start:start+size:start+size])
+		}
+		at = next
+	}
+	return args, at, nil
+}
+
+// usualCount reads the count of a line as clients write it: a type byte, one to
+// nine digits without leading zeros, CR LF. It returns where the next line
+// begins, or 0 if the line is unusual or not all there.
+func usualCount(buf []byte, at int) (count, next int) {
+	for i := at + 1; i < len(buf) && i <= at+10; i++ {
+		digit := buf[i] - '0'
+		if digit > 9 {
+			if buf[i] == '\r' && i+1 < len(buf) && (buf[at+1] != '0' && i > at+1 || i == at+2) {
+				return count, i + 2
+			}
+			return 0, 0
+		}
+		count = count*10 + int(digit)
+	}
+	return 0, 0
+}
+
+// arrayCount reads the first line of buf, which begins with a '*', and returns
+// the count and where the next line begins. A count below zero is returned as 0.
+func (p *Parser) arrayCount(buf []byte) (count, next int, err error) {
+	end, err := p.lineEnd(buf, 0, '\r', maxCountLine, errArgsLine)
+	if err != nil {
+		return 0, 0, err
+	}
+	n, ok := parseInteger(buf[1:end])
+	switch {
+	case !ok || n > math.MaxInt32:
+		return 0, 0, errArgs
+	case n > int64(p.limits.Args):
+		return 0, 0, p.errArgs()
+	}
+	return int(max(n, 0)), end + 2, nil
+}
+
+// bulkCount is arrayCount for the line of an argument, which may begin with
+// anything but the right byte.
+func (p *Parser) bulkCount(buf []byte, at int) (count, next int, err error) {
+	switch {
+	case at >= len(buf):
+		p.need = at + 1
+		return 0, 0, ErrIncomplete
+	case buf[at] != '$':
+		return 0, 0, ProtocolError("expected '$', got '" + string(buf[at:at+1]) + "'")
+	}
+	end, err := p.lineEnd(buf, at, '\r', maxCountLine, errBulkLine)
+	if err != nil {
+		return 0, 0, err
+	}
+	n, ok := parseInteger(buf[at+1 : end])
+	switch {
+	case p.limits.Unauthenticated && n > int64(p.limits.BulkBytes) && n <= int64(DefaultLimits.BulkBytes):
+		return 0, 0, errBulkBytesUnknown
+	case !ok || n < 0 || n > int64(p.limits.BulkBytes):
+		return 0, 0, errBulkBytes
+	}
+	return int(n), end + 2, nil
+}
+
+// errArgs returns the error for more arguments than the limit.
+func (p *Parser) errArgs() ProtocolError {
+	if p.limits.Unauthenticated {
+		return errArgsUnknown
+	}
+	return errArgs
+}
+
+// lineEnd returns where the delimiter is that ends the line that begins at
+// offset at: an LF, or a CR, which counts when there is a byte behind it. With
+// more than limit bytes before the delimiter, the error is tooLong.
+//
+// Every check is on positions, never on how much has come, so that a client gets
+// the same answer however its bytes are cut.
+func (p *Parser) lineEnd(buf []byte, at int, delimiter byte, limit int, tooLong ProtocolError) (int, error) {
+	behind := 1
+	if delimiter == '\r' {
+		behind = 2
+	}
+	if room := p.limits.CommandBytes - at - behind; room < limit {
+		limit, tooLong = room, errCommandBytes
+	}
+	from, to := max(at, p.scanned), len(buf)
+	if limit < to-at { // the delimiter can be at at+limit
+		to = at + limit + 1
+	}
+	end := to
+	if from < to {
+		if i := bytes.IndexByte(buf[from:to], delimiter); i >= 0 {
+			end = from + i
+			if end+behind <= len(buf) {
+				return end, nil
+			}
+		}
+	}
+	if end > at+limit {
+		return 0, tooLong
+	}
+	p.scanned, p.need = end, len(buf)+1
+	return 0, ErrIncomplete
+}
+
+// parseInteger reads an integer as Redis does, without spaces, plus signs and
+// leading zeros. It is false for what is none or has more than 64 bits.
+func parseInteger(text []byte) (n int64, ok bool) {
+	digits, negative := bytes.CutPrefix(text, []byte{'-'})
+	if len(digits) == 0 || len(digits) > len("9223372036854775807") || digits[0] == '0' && len(text) > 1 {
+		return 0, false
+	}
+	var u uint64 // 19 digits fit
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		u = u*10 + uint64(c-'0')
+	}
+	if negative {
+		return -int64(u), u <= 1<<63
+	}
+	return int64(u), u <= math.MaxInt64
+}

@@ -1,0 +1,280 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/bloomery/bloom"
+)
+
+// The format of github.com/bits-and-blooms/bloom/v3, WriteTo and MarshalBinary;
+// github.com/willf/bloom v2 wrote the same bytes:
+//
+//	byte 0    u64  m              big-endian
+//	byte 8    u64  k              big-endian
+//	byte 16   u64  length         of the bit set, normally m
+//	byte 24   u64  words          ceil(length/64); bit i is word i/64, mask 1<<(i%64)
+//
+// Length and words are big-endian, unless the program has called
+// bitset.LittleEndian. The JSON has length and words in base64 of URLs, unless it
+// has called bitset.Base64StdEncoding:
+//
+//	{"m":1000,"k":4,"b":"..."}
+//
+// Readers of that program check nothing: m = 0 panics later, k = 0 finds every
+// key. Here both are errors.
+
+var bitsAndBloomsFormat = &Format{
+	Name:    "bits-and-blooms",
+	About:   "Go: github.com/bits-and-blooms/bloom/v3 and github.com/willf/bloom, WriteTo or MarshalBinary",
+	Matches: isBitsAndBlooms,
+	read: func(r io.Reader, o Options) (*File, error) {
+		f, form, err := readBitsAndBlooms(r)
+		if err != nil {
+			return nil, err
+		}
+		return &File{Filter: f, Details: form.details(), state: form}, nil
+	},
+	write: func(w io.Writer, f *File) error {
+		classic, err := f.classicUnder(bloom.SchemeBitsAndBlooms)
+		if err != nil {
+			return err
+		}
+		form, _ := f.state.(bitsAndBlooms)
+		return form.write(w, classic)
+	},
+}
+
+var bitsAndBloomsJSONFormat = &Format{
+	Name:    "bits-and-blooms-json",
+	About:   "Go: github.com/bits-and-blooms/bloom/v3, MarshalJSON",
+	Matches: jsonHas("b"),
+	read: func(r io.Reader, o Options) (*File, error) {
+		f, form, err := readBitsAndBloomsJSON(r)
+		if err != nil {
+			return nil, err
+		}
+		return &File{Filter: f, Details: form.details(), state: form}, nil
+	},
+	write: func(w io.Writer, f *File) error {
+		classic, err := f.classicUnder(bloom.SchemeBitsAndBlooms)
+		if err != nil {
+			return err
+		}
+		form, _ := f.state.(bitsAndBlooms)
+		return form.writeJSON(w, classic)
+	},
+}
+
+// shortBitSet is the most bits of a filter whose bit set may be shorter than m,
+// so that its header cannot ask for memory that its bytes do not fill. The
+// program makes such filters by New(0, 0), with m = 1, and by FromWithM.
+const shortBitSet = 8 << 20
+
+// ReadBitsAndBlooms reads a filter that bits-and-blooms' WriteTo or MarshalBinary
+// wrote, and no byte more. The error wraps [bloom.ErrFormat] or is the reader's.
+func ReadBitsAndBlooms(r io.Reader) (*bloom.Classic, error) {
+	f, _, err := readBitsAndBlooms(r)
+	return f, err
+}
+
+// WriteBitsAndBlooms writes a filter as bits-and-blooms' WriteTo does, for its
+// ReadFrom or UnmarshalBinary. The error wraps [ErrScheme] if the filter is not of
+// [bloom.SchemeBitsAndBlooms].
+func WriteBitsAndBlooms(w io.Writer, f *bloom.Classic) error {
+	return bitsAndBloomsFormat.write(w, &File{Filter: f})
+}
+
+// ReadBitsAndBloomsJSON reads a filter that bits-and-blooms' MarshalJSON wrote,
+// and r to its end. The errors are those of [ReadBitsAndBlooms].
+func ReadBitsAndBloomsJSON(r io.Reader) (*bloom.Classic, error) {
+	f, _, err := readBitsAndBloomsJSON(r)
+	return f, err
+}
+
+// WriteBitsAndBloomsJSON writes a filter as bits-and-blooms' MarshalJSON does; see
+// [WriteBitsAndBlooms].
+func WriteBitsAndBloomsJSON(w io.Writer, f *bloom.Classic) error {
+	return bitsAndBloomsJSONFormat.write(w, &File{Filter: f})
+}
+
+// bitsAndBlooms is how the two switches of package bitset stood.
+type bitsAndBlooms struct {
+	isLittleEndian   bool
+	isStandardBase64 bool
+}
+
+func (s bitsAndBlooms) details() [][2]string {
+	var details [][2]string
+	if s.isLittleEndian {
+		details = append(details, [2]string{"byte order", "little-endian, by bitset.LittleEndian"})
+	}
+	if s.isStandardBase64 {
+		details = append(details, [2]string{"base64", "standard, by bitset.Base64StdEncoding"})
+	}
+	return details
+}
+
+func (s bitsAndBlooms) order() (binary.AppendByteOrder, bloom.BitOrder) {
+	if s.isLittleEndian {
+		return binary.LittleEndian, bloom.LittleEndianWords
+	}
+	return binary.BigEndian, bloom.BigEndianWords
+}
+
+func readBitsAndBlooms(r io.Reader) (*bloom.Classic, bitsAndBlooms, error) {
+	head := make([]byte, 16)
+	if _, err := io.ReadFull(r, head); err != nil {
+		return nil, bitsAndBlooms{}, readError(err)
+	}
+	return readGoBitSet(r, binary.BigEndian.Uint64(head), binary.BigEndian.Uint64(head[8:]))
+}
+
+func readBitsAndBloomsJSON(r io.Reader) (*bloom.Classic, bitsAndBlooms, error) {
+	var m, k int64
+	var bitSet []byte
+	isStandard := false
+	j := newJSONReader(r)
+	err := j.object(func(name string) (err error) {
+		switch name {
+		case "m":
+			m, err = j.integer(0, math.MaxInt64)
+		case "k":
+			k, err = j.integer(0, math.MaxInt64)
+		case "b":
+			bitSet, isStandard, err = j.base64()
+		default:
+			err = j.skip()
+		}
+		return err
+	})
+	if err == nil {
+		err = j.end()
+	}
+	if err != nil {
+		return nil, bitsAndBlooms{}, err
+	}
+	rest := bytes.NewReader(bitSet)
+	f, form, err := readGoBitSet(rest, uint64(m), uint64(k))
+	if err == nil && rest.Len() > 0 {
+		err = fmt.Errorf("%w: %d bytes behind the bit set in \"b\"", bloom.ErrFormat, rest.Len())
+	}
+	if err != nil {
+		return nil, bitsAndBlooms{}, err
+	}
+	form.isStandardBase64 = isStandard
+	return f, form, nil
+}
+
+// readGoBitSet reads length and words.
+func readGoBitSet(r io.Reader, m, k uint64) (*bloom.Classic, bitsAndBlooms, error) {
+	var form bitsAndBlooms
+	raw := make([]byte, 8)
+	if _, err := io.ReadFull(r, raw); err != nil {
+		return nil, form, readError(err)
+	}
+	length, isLittle, ok := bitSetLength(raw, m)
+	if !ok {
+		return nil, form, fmt.Errorf("%w: a bit set of %d bits does not fit m = %d", bloom.ErrFormat, length, m)
+	}
+	form.isLittleEndian = isLittle
+	_, order := form.order()
+	c := bloom.ClassicConfig{Bits: m, Probes: int(min(k, math.MaxInt32)), Scheme: bloom.SchemeBitsAndBlooms}
+	if length < m {
+		short := make([]byte, (m+63)/64*8)
+		if _, err := io.ReadFull(r, short[:(length+63)/64*8]); err != nil {
+			return nil, form, readError(err)
+		}
+		if length > 0 { // what lies behind the last bit does not count in that program
+			if _, err := (bloom.ClassicConfig{Bits: length, Probes: 1, Scheme: c.Scheme}).ReadBits(bytes.NewReader(short), order); err != nil {
+				return nil, form, err
+			}
+		}
+		r = bytes.NewReader(short)
+	}
+	f, err := classicOf(c, r, order)
+	return f, form, err
+}
+
+// bitSetLength tells the byte order by the length, which is m or, rarely, a bit
+// set cut short or filled up to whole words. It is false where neither order can
+// be. Only where the bytes of m are the same both ways does nothing tell, which
+// takes 2^40 bits.
+func bitSetLength(raw []byte, m uint64) (length uint64, isLittle, ok bool) {
+	big, little := binary.BigEndian.Uint64(raw), binary.LittleEndian.Uint64(raw)
+	fits := func(length uint64) bool {
+		if length < m {
+			return m <= shortBitSet
+		}
+		return length-m <= -m%64
+	}
+	switch {
+	case big == m:
+		return big, false, true
+	case little == m:
+		return little, true, true
+	case fits(big):
+		return big, false, true
+	case fits(little):
+		return little, true, true
+	}
+	return big, false, false
+}
+
+func (s bitsAndBlooms) write(w io.Writer, f *bloom.Classic) error {
+	head := binary.BigEndian.AppendUint64(nil, f.Plan().Bits)
+	head = binary.BigEndian.AppendUint64(head, uint64(f.Plan().Probes))
+	if _, err := w.Write(head); err != nil {
+		return err
+	}
+	return s.writeBitSet(w, f)
+}
+
+func (s bitsAndBlooms) writeBitSet(w io.Writer, f *bloom.Classic) error {
+	bytes, bits := s.order()
+	if _, err := w.Write(bytes.AppendUint64(nil, f.Plan().Bits)); err != nil {
+		return err
+	}
+	_, err := f.WriteBits(w, bits)
+	return err
+}
+
+func (s bitsAndBlooms) writeJSON(w io.Writer, f *bloom.Classic) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprintf(out, `{"m":%d,"k":%d,"b":"`, f.Plan().Bits, f.Plan().Probes)
+	encoding := base64.URLEncoding
+	if s.isStandardBase64 {
+		encoding = base64.StdEncoding
+	}
+	text := base64.NewEncoder(encoding, out)
+	if err := s.writeBitSet(text, f); err != nil {
+		return err
+	}
+	if err := text.Close(); err != nil {
+		return err
+	}
+	out.WriteString(`"}`)
+	return out.Flush()
+}
+
+// isBitsAndBlooms needs the exact size of the file, or, if nobody knows that, the
+// length m.
+func isBitsAndBlooms(head []byte, size int64) bool {
+	if len(head) < 24 {
+		return false
+	}
+	m, k := binary.BigEndian.Uint64(head), binary.BigEndian.Uint64(head[8:])
+	length, _, ok := bitSetLength(head[16:24], m)
+	if !ok || m == 0 || m > 1<<45 || k == 0 || k > 255 {
+		return false
+	}
+	if size < 0 {
+		return length == m
+	}
+	return uint64(size) == 24+(length+63)/64*8
+}

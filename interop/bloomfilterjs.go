@@ -1,0 +1,234 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/bloomery/bloom"
+)
+
+// The formats of the npm package bloomfilter, Jason Davies' bloomfilter.js. Bit i
+// is bucket i/32, mask 1<<(i%32). Since version 1.0 it writes
+//
+//	{"version":1,"m":1024,"k":4,"buckets":[100664960,2147484160,...]}
+//
+// with unsigned buckets, and reads it without version and m as well. Before, there
+// was no format: people kept the array of buckets, signed, and k elsewhere.
+//
+// The two are told apart by the JSON, an object or an array. What nothing in an
+// array tells is the hash: up to version 0.0.18 it is
+// [bloom.SchemeBloomFilterJS32], since 0.0.21 [bloom.SchemeBloomFilterJS64]. The
+// wrong one answers, without any error, at random.
+
+var bloomFilterJSFormat = &Format{
+	Name:    "bloomfilter.js",
+	About:   "JavaScript: npm bloomfilter 1.x, JSON of a BloomFilter",
+	Matches: jsonHas("buckets"),
+	read: func(r io.Reader, o Options) (*File, error) {
+		f, err := ReadBloomFilterJS(r)
+		if err != nil {
+			return nil, err
+		}
+		return &File{Filter: f}, nil
+	},
+	write: func(w io.Writer, f *File) error {
+		classic, err := f.classicUnder(bloom.SchemeBloomFilterJS64)
+		if err != nil {
+			return err
+		}
+		out := bufio.NewWriter(w)
+		fmt.Fprintf(out, `{"version":1,"m":%d,"k":%d,"buckets":`, classic.Plan().Bits, classic.Plan().Probes)
+		if err := writeBuckets(out, classic, false); err != nil {
+			return err
+		}
+		out.WriteByte('}')
+		return out.Flush()
+	},
+}
+
+var bloomFilterJSArrayFormat = &Format{
+	Name:  "bloomfilter.js-array",
+	About: "JavaScript: npm bloomfilter 0.0.x, JSON of the array of buckets",
+	Needs: "the scheme, bloomfilter.js-32 (up to version 0.0.18) or bloomfilter.js-64, and k",
+	read: func(r io.Reader, o Options) (*File, error) {
+		c := bloom.ClassicConfig{Scheme: o.Scheme, Bits: o.Bits, Probes: o.Probes}
+		f, isUnsigned, err := readBucketArray(r, c)
+		if err != nil {
+			return nil, err
+		}
+		return &File{Filter: f, state: bucketArray{isUnsigned}}, nil
+	},
+	write: func(w io.Writer, f *File) error {
+		classic, err := f.classicUnder(bloom.SchemeBloomFilterJS32, bloom.SchemeBloomFilterJS64)
+		if err != nil {
+			return err
+		}
+		out := bufio.NewWriter(w)
+		array, _ := f.state.(bucketArray)
+		if err := writeBuckets(out, classic, !array.isUnsigned); err != nil {
+			return err
+		}
+		return out.Flush()
+	},
+}
+
+// bucketArray is what there is to say of an array.
+type bucketArray struct{ isUnsigned bool }
+
+// ReadBloomFilterJS reads the JSON of a filter of bloomfilter.js 1.x, and r to its
+// end. The error wraps [bloom.ErrFormat], [bloom.ErrVersion], or is the reader's.
+func ReadBloomFilterJS(r io.Reader) (*bloom.Classic, error) {
+	var (
+		version    = int64(1)
+		m, k       int64
+		list       buckets
+		hasM, hasK bool
+	)
+	j := newJSONReader(r)
+	err := j.object(func(name string) (err error) {
+		switch name {
+		case "version":
+			version, err = j.integer(0, math.MaxInt32)
+		case "m":
+			m, err = j.integer(1, math.MaxUint32+1)
+			hasM = true
+		case "k":
+			k, err = j.integer(1, math.MaxInt32)
+			hasK = true
+		case "buckets":
+			err = list.read(j)
+		default:
+			err = j.skip()
+		}
+		return err
+	})
+	if err == nil {
+		err = j.end()
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case version != 1:
+		return nil, fmt.Errorf("%w: version %d of bloomfilter.js' JSON; only 1 is known", bloom.ErrVersion, version)
+	case !hasK:
+		return nil, fmt.Errorf("%w: k is missing", bloom.ErrFormat)
+	case list.isSigned:
+		return nil, fmt.Errorf("%w: a bucket is negative, as in arrays of version 0.0.x: read the array alone, as bloomfilter.js-array", bloom.ErrFormat)
+	case hasM && uint64(m) != list.m():
+		return nil, fmt.Errorf("%w: m is %d, but the buckets have %d bits", bloom.ErrFormat, m, list.m())
+	}
+	return list.filter(bloom.SchemeBloomFilterJS64, int(k))
+}
+
+// WriteBloomFilterJS writes the JSON of bloomfilter.js 1.x. The error wraps
+// [ErrScheme] if the filter is not of [bloom.SchemeBloomFilterJS64].
+func WriteBloomFilterJS(w io.Writer, f *bloom.Classic) error {
+	return bloomFilterJSFormat.write(w, &File{Filter: f})
+}
+
+// ReadBloomFilterJSArray reads a JSON array of buckets, signed or unsigned, and r
+// to its end. scheme, [bloom.SchemeBloomFilterJS32] or
+// [bloom.SchemeBloomFilterJS64], and k are not in it. The error wraps
+// [bloom.ErrFormat]; [bloom.ErrConfig] if scheme or k is not to be; or is the
+// reader's.
+func ReadBloomFilterJSArray(r io.Reader, scheme bloom.Scheme, k int) (*bloom.Classic, error) {
+	f, _, err := readBucketArray(r, bloom.ClassicConfig{Scheme: scheme, Probes: k})
+	return f, err
+}
+
+// WriteBloomFilterJSArray writes the buckets as a JSON array of signed numbers,
+// as version 0.0.x had them. k is not in it. The error wraps [ErrScheme] if the
+// filter is of neither of bloomfilter.js' schemes.
+func WriteBloomFilterJSArray(w io.Writer, f *bloom.Classic) error {
+	return bloomFilterJSArrayFormat.write(w, &File{Filter: f})
+}
+
+func readBucketArray(r io.Reader, c bloom.ClassicConfig) (f *bloom.Classic, isUnsigned bool, err error) {
+	if c.Scheme != bloom.SchemeBloomFilterJS32 && c.Scheme != bloom.SchemeBloomFilterJS64 {
+		return nil, false, fmt.Errorf("%w: name the scheme of the array: %v up to version 0.0.18, %v since 0.0.21",
+			bloom.ErrConfig, bloom.SchemeBloomFilterJS32, bloom.SchemeBloomFilterJS64)
+	}
+	if c.Probes < 1 || c.Probes > 255 {
+		return nil, false, fmt.Errorf("%w: k is not in the array: give it, from 1 to 255, not %d", bloom.ErrConfig, c.Probes)
+	}
+	var list buckets
+	j := newJSONReader(r)
+	if err := list.read(j); err != nil {
+		return nil, false, err
+	}
+	if err := j.end(); err != nil {
+		return nil, false, err
+	}
+	if list.isSigned && list.isUnsigned {
+		return nil, false, fmt.Errorf("%w: buckets below 0 and above 2^31-1 in one array", bloom.ErrFormat)
+	}
+	if c.Bits != 0 && (c.Bits+31)/32*32 != list.m() {
+		return nil, false, fmt.Errorf("%w: the buckets have %d bits, not the %d that were expected", bloom.ErrFormat, list.m(), c.Bits)
+	}
+	f, err = list.filter(c.Scheme, c.Probes)
+	return f, list.isUnsigned, err
+}
+
+// buckets are read numbers, four bytes each, low byte first.
+type buckets struct {
+	bytes                []byte
+	isSigned, isUnsigned bool // there are some that only such a type holds
+}
+
+func (b *buckets) read(j *jsonReader) error {
+	return j.array(func() error {
+		bucket, err := j.integer(math.MinInt32, math.MaxUint32)
+		b.isSigned = b.isSigned || bucket < 0
+		b.isUnsigned = b.isUnsigned || bucket > math.MaxInt32
+		b.bytes = binary.LittleEndian.AppendUint32(b.bytes, uint32(bucket))
+		return err
+	})
+}
+
+func (b *buckets) m() uint64 { return uint64(len(b.bytes)) * 8 }
+
+func (b *buckets) filter(scheme bloom.Scheme, k int) (*bloom.Classic, error) {
+	if len(b.bytes) == 0 {
+		return nil, fmt.Errorf("%w: there are no buckets", bloom.ErrFormat)
+	}
+	c := bloom.ClassicConfig{Bits: b.m(), Probes: k, Scheme: scheme}
+	return classicOf(c, bytes.NewReader(b.bytes), bloom.LowBitFirst)
+}
+
+func writeBuckets(w *bufio.Writer, f *bloom.Classic, signed bool) error {
+	w.WriteByte('[')
+	if _, err := f.WriteBits(&bucketWriter{to: w, signed: signed}, bloom.LowBitFirst); err != nil {
+		return err
+	}
+	return w.WriteByte(']')
+}
+
+// bucketWriter writes each four bytes as a number; m is a multiple of 32.
+type bucketWriter struct {
+	to     *bufio.Writer
+	signed bool
+	begun  bool
+}
+
+func (b *bucketWriter) Write(bits []byte) (int, error) {
+	for at := 0; at < len(bits); at += 4 {
+		if b.begun {
+			b.to.WriteByte(',')
+		}
+		b.begun = true
+		bucket := binary.LittleEndian.Uint32(bits[at:])
+		number := int64(bucket)
+		if b.signed {
+			number = int64(int32(bucket))
+		}
+		if _, err := b.to.Write(strconv.AppendInt(b.to.AvailableBuffer(), number, 10)); err != nil {
+			return at, err
+		}
+	}
+	return len(bits), nil
+}

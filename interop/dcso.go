@@ -1,0 +1,317 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"compress/flate"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+
+	"github.com/bloomery/bloom"
+)
+
+// DCSO is a filter as version 1 of github.com/DCSO/bloom writes it, and flor,
+// fleur and poppy after it. The best known is CIRCL hashlookup's: its keys are
+// hex digests as text, SHA-1 in upper case, SHA-256 in lower case. fleur, which is
+// in C, gives keys with bytes above 7f other bits on processors where char is
+// signed; for ASCII they all agree.
+//
+//	byte 0     flags; the lowest byte is the version, 1
+//	byte 8     n
+//	byte 16    p, a float64
+//	byte 24    k
+//	byte 32    m
+//	byte 40    N, the keys that looked new when they were added
+//	byte 48    ceil(m/64) words; bit i is in word i/64, mask 1<<(i%64)
+//	then       free data up to the end of the file
+//
+// Each has 8 bytes, the lowest first. The whole may be in gzip.
+type DCSO struct {
+	// Filter has the bits, under [bloom.SchemeDCSO]. At some m, powers of two
+	// among them, its rate is far above Rate.
+	Filter *bloom.Classic
+
+	Flags    uint64  // as in the file; poppy's optimisation level is in the second byte
+	Capacity uint64  // n, as in the file; Filter.Plan().Keys may differ where this cannot be
+	Rate     float64 // p, as in the file, whatever it is
+	Data     []byte  // free data, written back byte for byte
+	Gzip     bool    // the file was, and will be, compressed
+
+	count uint64 // N when it was read
+}
+
+const (
+	dcsoHeadBytes = 48
+	dcsoVersion   = 1
+
+	// maxOpenData is the most free data that OpenDCSO takes into memory.
+	maxOpenData = 64 << 20
+)
+
+var dcsoFormat = &Format{
+	Name:    "dcso",
+	About:   "DCSO/bloom version 1, flor, poppy version 1 (CIRCL hashlookup), also in gzip",
+	Matches: matchesDCSO,
+	read: func(r io.Reader, o Options) (*File, error) {
+		d, err := ReadDCSO(r, o.Limit)
+		if err != nil {
+			return nil, err
+		}
+		return d.file(), nil
+	},
+	open: func(path string, o Options) (*File, error) {
+		d, err := OpenDCSO(path)
+		if errors.Is(err, errInGzip) {
+			d, err = loadDCSO(path, o.Limit)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return d.file(), nil
+	},
+	write: func(w io.Writer, f *File) error {
+		classic, err := f.classicUnder(bloom.SchemeDCSO)
+		if err != nil {
+			return err
+		}
+		d := NewDCSO(classic)
+		if was, ok := f.state.(*DCSO); ok {
+			*d = *was
+			d.Filter = classic
+		}
+		d.Data = f.Data
+		return d.Write(w)
+	},
+}
+
+func (d *DCSO) file() *File {
+	details := [][2]string{
+		{"flags", fmt.Sprintf("%#x", d.Flags)},
+		{"n", fmt.Sprint(d.Capacity)},
+		{"p", fmt.Sprint(d.Rate)},
+		{"N, keys that looked new", fmt.Sprint(d.count)},
+		{"bytes of free data", fmt.Sprint(len(d.Data))},
+	}
+	return &File{Filter: d.Filter, Data: d.Data, Details: details, state: d}
+}
+
+// NewDCSO is what to write for a filter of [bloom.SchemeDCSO]: n is the plan's
+// Keys, and p the shortest number from which DCSO's formula makes m of n, as some
+// readers work it out again. Where there is none, it is the plan's Rate.
+func NewDCSO(f *bloom.Classic) *DCSO {
+	plan := f.Plan()
+	return &DCSO{Filter: f, Flags: dcsoVersion, Capacity: plan.Keys, Rate: dcsoRate(plan)}
+}
+
+func dcsoRate(plan bloom.Plan) float64 {
+	middle := math.Exp(-(float64(plan.Bits) + 0.5) * math.Ln2 * math.Ln2 / float64(plan.Keys))
+	for digits := range 17 {
+		p, err := strconv.ParseFloat(strconv.FormatFloat(middle, 'e', digits, 64), 64)
+		if err != nil {
+			break
+		}
+		if m, k, err := bloom.FormulaDCSO.Size(plan.Keys, p); err == nil && m == plan.Bits && k == plan.Probes {
+			return p
+		}
+	}
+	return plan.Rate
+}
+
+// Count is N: the keys that looked new when they were added, those of the file
+// and those since.
+func (d *DCSO) Count() uint64 { return d.count + d.Filter.Report().Added }
+
+// ReadDCSO reads a file to its end, in gzip or not. limitBytes is the most that
+// it may have, unpacked; zero means no limit. The error wraps [bloom.ErrVersion]
+// for a file of another version, such as poppy's 2, [bloom.ErrFormat] or
+// [bloom.ErrLimit].
+func ReadDCSO(r io.Reader, limitBytes int64) (*DCSO, error) {
+	in := bufio.NewReader(r)
+	r = in
+	start, _ := in.Peek(len(gzipMark)) // what is wrong with r shows again below
+	isGzip := bytes.Equal(start, gzipMark)
+	if isGzip {
+		unpacked, err := gzip.NewReader(in)
+		if err != nil {
+			return nil, gzipError(err)
+		}
+		r = unpacking{unpacked}
+	}
+	if limitBytes > 0 {
+		r = &limited{r, limitBytes}
+	}
+	d, c, err := readDCSOHead(r)
+	if err != nil {
+		return nil, err
+	}
+	d.Gzip = isGzip
+	if d.Filter, err = c.ReadBits(r, bloom.LittleEndianWords); err != nil {
+		return nil, err
+	}
+	if d.Data, err = io.ReadAll(r); err != nil {
+		d.Filter.Close()
+		return nil, fmt.Errorf("interop: reading the free data: %w", err)
+	}
+	return d, nil
+}
+
+// OpenDCSO maps a file that is not in gzip: it is ready at once, however large,
+// and its pages are read when they are looked at. Changing the filter panics,
+// [bloom.Classic.Clone] makes one that can be changed; Close the filter when
+// done. What [bloom.Open] says of the file holds here as well. The errors are
+// those of [ReadDCSO]; [bloom.ErrLimit] is for more than 64 MiB of free data.
+func OpenDCSO(path string) (*DCSO, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("interop: opening: %w", err)
+	}
+	if !info.Mode().IsRegular() { // a named pipe would wait for its writer
+		return nil, fmt.Errorf("%s: %w: not a regular file: use ReadDCSO for a stream", path, bloom.ErrFormat)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("interop: opening: %w", err)
+	}
+	defer file.Close() // OpenBits opens its own
+	d, c, err := readDCSOHead(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if d.Filter, err = c.OpenBits(path, dcsoHeadBytes); err != nil {
+		return nil, err
+	}
+	end := dcsoHeadBytes + int64(c.Bits+63)/64*8
+	behind := info.Size() - end
+	if behind > maxOpenData {
+		err = fmt.Errorf("%w: %d bytes of free data, of at most %d that are taken into memory: ReadDCSO takes more", bloom.ErrLimit, behind, maxOpenData)
+	} else {
+		d.Data, err = io.ReadAll(io.NewSectionReader(file, end, behind))
+	}
+	if err != nil {
+		d.Filter.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return d, nil
+}
+
+var errInGzip = fmt.Errorf("%w: gzip cannot be mapped: unpack the file first, or read it by ReadDCSO", bloom.ErrFormat)
+
+// loadDCSO is ReadDCSO of a file.
+func loadDCSO(path string, limitBytes int64) (*DCSO, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("interop: opening: %w", err)
+	}
+	defer file.Close()
+	return ReadDCSO(file, limitBytes)
+}
+
+// readDCSOHead reads the header and returns it with the config of the filter.
+func readDCSOHead(r io.Reader) (*DCSO, bloom.ClassicConfig, error) {
+	none := bloom.ClassicConfig{}
+	head := make([]byte, dcsoHeadBytes)
+	n, err := io.ReadFull(r, head)
+	switch {
+	case bytes.HasPrefix(head[:n], gzipMark):
+		return nil, none, errInGzip
+	case n >= 8 && head[0] == 2:
+		return nil, none, fmt.Errorf("%w: this is version 2, of poppy, which has another hash and another layout: version 1 is written by poppy --version 1", bloom.ErrVersion)
+	case n >= 8 && head[0] != dcsoVersion:
+		return nil, none, fmt.Errorf("%w: DCSO's version is %d, this is %d", bloom.ErrVersion, dcsoVersion, head[0])
+	case err != nil:
+		return nil, none, readError(err)
+	}
+	word := func(at int) uint64 { return binary.LittleEndian.Uint64(head[at:]) }
+	d := &DCSO{Flags: word(0), Capacity: word(8), Rate: math.Float64frombits(word(16)), count: word(40)}
+	m, k := word(32), word(24)
+	if k == 0 || m == 0 || k > math.MaxInt32 {
+		return nil, none, fmt.Errorf("%w: m = %d and k = %d make no filter", bloom.ErrFormat, m, k)
+	}
+	c := bloom.ClassicConfig{Keys: d.Capacity, Bits: m, Probes: int(k), Scheme: bloom.SchemeDCSO}
+	if _, err := c.Plan(); err != nil {
+		c.Keys = 0 // nobody checks n
+	}
+	if _, err := c.Plan(); err != nil {
+		return nil, none, fmt.Errorf("%w: %w", bloom.ErrFormat, err)
+	}
+	return d, c, nil
+}
+
+// Write writes the file. N is [DCSO.Count]. The error wraps [ErrScheme] unless
+// the filter is of [bloom.SchemeDCSO].
+func (d *DCSO) Write(w io.Writer) error {
+	if d.Filter.Scheme() != bloom.SchemeDCSO {
+		return fmt.Errorf("%w: DCSO has no scheme %v: build the filter again from its keys", ErrScheme, d.Filter.Scheme())
+	}
+	if !d.Gzip {
+		return d.writePlain(w)
+	}
+	packed := gzip.NewWriter(w)
+	if err := d.writePlain(packed); err != nil {
+		return err
+	}
+	if err := packed.Close(); err != nil {
+		return fmt.Errorf("interop: writing: %w", err)
+	}
+	return nil
+}
+
+func (d *DCSO) writePlain(w io.Writer) error {
+	plan := d.Filter.Plan()
+	head := make([]byte, 0, dcsoHeadBytes)
+	for _, word := range []uint64{d.Flags&^0xff | dcsoVersion, d.Capacity, math.Float64bits(d.Rate), uint64(plan.Probes), plan.Bits, d.Count()} {
+		head = binary.LittleEndian.AppendUint64(head, word)
+	}
+	if _, err := w.Write(head); err != nil {
+		return fmt.Errorf("interop: writing: %w", err)
+	}
+	if _, err := d.Filter.WriteBits(w, bloom.LittleEndianWords); err != nil {
+		return err
+	}
+	if _, err := w.Write(d.Data); err != nil {
+		return fmt.Errorf("interop: writing: %w", err)
+	}
+	return nil
+}
+
+var gzipMark = []byte{0x1f, 0x8b}
+
+// unpacking is a gzip reader that tells damage as such.
+type unpacking struct{ from *gzip.Reader }
+
+func (u unpacking) Read(b []byte) (int, error) {
+	n, err := u.from.Read(b)
+	return n, gzipError(err)
+}
+
+func gzipError(err error) error {
+	var damage flate.CorruptInputError
+	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.Is(err, io.ErrUnexpectedEOF) || errors.As(err, &damage) {
+		return fmt.Errorf("%w: the gzip around it is damaged: %w", bloom.ErrFormat, err)
+	}
+	return err
+}
+
+// matchesDCSO takes gzip for DCSO's, the only one of the formats that has it, and
+// version 2 as well, so that Read can say which it is.
+func matchesDCSO(head []byte, size int64) bool {
+	if bytes.HasPrefix(head, gzipMark) {
+		return true
+	}
+	const mostOptions = 3 // poppy's, in the second byte
+	if len(head) < dcsoHeadBytes || head[1] > mostOptions || !bytes.Equal(head[2:8], make([]byte, 6)) {
+		return false
+	}
+	if head[0] == 2 {
+		return true
+	}
+	m, k := binary.LittleEndian.Uint64(head[32:]), binary.LittleEndian.Uint64(head[24:])
+	return head[0] == dcsoVersion && m != 0 && m <= math.MaxInt64 && k != 0 &&
+		(size < 0 || uint64(size) >= dcsoHeadBytes+(m+63)/64*8)
+}

@@ -1,0 +1,188 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/bloomery/bloom"
+)
+
+// The JSON of the npm package bloom-filters (Callidon), saveAsJSON:
+//
+//	{"type":"BloomFilter","_size":10,"_nbHashes":3,
+//	 "_filter":{"size":16,"content":"3gM="},"_seed":78187493520}
+//
+// _size is m; the size in _filter is the next multiple of 8, and content has bit i
+// in byte i/8, mask 1<<(i%8). Of the seed the low 32 bits count.
+//
+// Old versions have an array of 0 and 1 for _filter. They also had another rule of
+// positions, which skipped those that a key had already. Today's package reads
+// their files all the same, and then finds few of their keys.
+
+var npmBloomFormat = &Format{
+	Name:  "npm-bloom-filters",
+	About: "JavaScript: npm bloom-filters 3.x, JSON of BloomFilter.saveAsJSON",
+	Matches: func(head []byte, size int64) bool {
+		if _, kind := jsonNames(head); kind != "" {
+			return kind == npmType
+		}
+		return jsonHas("_nbHashes", "_filter")(head, size)
+	},
+	read: func(r io.Reader, o Options) (*File, error) {
+		f, isArray, err := readNPMBloom(r, o.Scheme == bloom.SchemeNPMBloomFilters)
+		if err != nil {
+			return nil, err
+		}
+		file := &File{Filter: f, Details: [][2]string{{"seed", fmt.Sprint(npmSeed(f))}}}
+		if isArray {
+			file.Details = append(file.Details, [2]string{"bits", "an array, of a version whose positions were others: keys will be missed"})
+		}
+		return file, nil
+	},
+	write: func(w io.Writer, f *File) error {
+		classic, err := f.classicUnder(bloom.SchemeNPMBloomFilters)
+		if err != nil {
+			return err
+		}
+		return writeNPMBloom(w, classic)
+	},
+}
+
+const npmType = "BloomFilter"
+
+// npmSeedZero is a seed that acts as zero, which [bloom.ClassicConfig] takes for
+// the package's own. JavaScript has no such integer, so no file has it.
+const npmSeedZero = 1 << 63
+
+// npmMostSeed is the last integer that JavaScript can tell from the next.
+const npmMostSeed = 1<<53 - 1
+
+// ReadNPMBloom reads a filter that npm bloom-filters' saveAsJSON made and
+// JSON.stringify wrote, and r to its end. The error wraps [bloom.ErrFormat], or
+// [bloom.ErrVersion] of another of the package's filters and of those that are
+// too old: their bits are an array, set by another rule.
+func ReadNPMBloom(r io.Reader) (*bloom.Classic, error) {
+	f, _, err := readNPMBloom(r, false)
+	return f, err
+}
+
+// WriteNPMBloom writes a filter as JSON.stringify writes npm bloom-filters'
+// saveAsJSON, for its BloomFilter.fromJSON. A seed above 2^53-1, which JavaScript
+// has not, is written as its low 32 bits, which act the same. The error wraps
+// [ErrScheme] if the filter is not of [bloom.SchemeNPMBloomFilters].
+func WriteNPMBloom(w io.Writer, f *bloom.Classic) error {
+	return npmBloomFormat.write(w, &File{Filter: f})
+}
+
+// npmSaved is what the JSON says.
+type npmSaved struct {
+	kind               string
+	m, k, seed         int64
+	hasSeed, hasFilter bool
+	size               int64 // of content, in bits
+	content            []byte
+	isArray            bool
+	ones               bitList // where the bits are an array
+}
+
+func readNPMBloom(r io.Reader, takeArrays bool) (f *bloom.Classic, isArray bool, err error) {
+	var saved npmSaved
+	j := newJSONReader(r)
+	if err := saved.read(j); err != nil {
+		return nil, false, err
+	}
+	if err := j.end(); err != nil {
+		return nil, false, err
+	}
+	switch {
+	case saved.kind != npmType:
+		return nil, false, fmt.Errorf("%w: a %q of npm bloom-filters; of its filters only a %q is known", bloom.ErrVersion, saved.kind, npmType)
+	case !saved.hasFilter || !saved.hasSeed:
+		return nil, false, fmt.Errorf("%w: _filter or _seed is missing", bloom.ErrFormat)
+	case saved.isArray && !takeArrays:
+		return nil, false, fmt.Errorf("%w: _filter is an array, so the keys were hashed by the rule of an old version; to read it as today's package does, and miss keys, name the scheme %v",
+			bloom.ErrVersion, bloom.SchemeNPMBloomFilters)
+	case saved.isArray && saved.ones.count != uint64(saved.m):
+		return nil, false, fmt.Errorf("%w: _size is %d, and _filter has %d elements", bloom.ErrFormat, saved.m, saved.ones.count)
+	case saved.isArray:
+		saved.content, saved.size = saved.ones.bytes, int64(len(saved.ones.bytes))*8
+	}
+	if saved.size != (saved.m+7)/8*8 || saved.size != int64(len(saved.content))*8 {
+		return nil, false, fmt.Errorf("%w: _size is %d, the size in _filter %d, and there are %d bytes", bloom.ErrFormat, saved.m, saved.size, len(saved.content))
+	}
+	seed := uint64(saved.seed)
+	if seed == 0 {
+		seed = npmSeedZero
+	}
+	c := bloom.ClassicConfig{Bits: uint64(saved.m), Probes: int(saved.k), Scheme: bloom.SchemeNPMBloomFilters, Seed: seed}
+	f, err = classicOf(c, bytes.NewReader(saved.content), bloom.LowBitFirst)
+	return f, saved.isArray, err
+}
+
+func (s *npmSaved) read(j *jsonReader) error {
+	return j.object(func(name string) (err error) {
+		switch name {
+		case "type":
+			s.kind, err = j.text()
+		case "_size":
+			s.m, err = j.integer(1, 1<<45)
+		case "_nbHashes":
+			s.k, err = j.integer(1, math.MaxInt32)
+		case "_seed":
+			s.seed, err = j.integer(0, npmMostSeed)
+			s.hasSeed = true
+		case "_filter":
+			s.hasFilter = true
+			err = s.readFilter(j)
+		default:
+			err = j.skip()
+		}
+		return err
+	})
+}
+
+func (s *npmSaved) readFilter(j *jsonReader) error {
+	if b, err := j.next(); err != nil || b == '[' {
+		s.isArray = true
+		return s.ones.read(j)
+	}
+	return j.object(func(name string) (err error) {
+		switch name {
+		case "size":
+			s.size, err = j.integer(0, 1<<46)
+		case "content":
+			s.content, _, err = j.base64()
+		default:
+			err = j.skip()
+		}
+		return err
+	})
+}
+
+// npmSeed is the seed as the package has it.
+func npmSeed(f *bloom.Classic) uint64 {
+	seed := f.HashIdentity().Key
+	if seed > npmMostSeed {
+		seed &= math.MaxUint32
+	}
+	return seed
+}
+
+func writeNPMBloom(w io.Writer, f *bloom.Classic) error {
+	out := bufio.NewWriter(w)
+	m := f.Plan().Bits
+	fmt.Fprintf(out, `{"type":%q,"_size":%d,"_nbHashes":%d,"_filter":{"size":%d,"content":"`, npmType, m, f.Plan().Probes, (m+7)/8*8)
+	text := base64.NewEncoder(base64.StdEncoding, out)
+	if _, err := f.WriteBits(text, bloom.LowBitFirst); err != nil {
+		return err
+	}
+	if err := text.Close(); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, `"},"_seed":%d}`, npmSeed(f))
+	return out.Flush()
+}

@@ -1,0 +1,134 @@
+package interop_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
+)
+
+type npmBloomVectors struct {
+	Filters []struct {
+		program
+		Size, Seed uint64
+		K          int
+		JSON       string
+	}
+}
+
+func TestNPMBloom(t *testing.T) {
+	var v npmBloomVectors
+	keys := loadVectors(t, "callidon_bloom_filters", &v)
+	for _, w := range v.Filters {
+		file := mustRewrite(t, "npm-bloom-filters", []byte(w.JSON), interop.Options{Limit: int64(len(w.JSON))})
+		w.compare(t, file, keys)
+		if p := file.Plan(); p.Bits != w.Size || p.Probes != w.K {
+			t.Errorf("%s: m %d, k %d, want %d and %d", w.Name, p.Bits, p.Probes, w.Size, w.K)
+		}
+		c := bloom.ClassicConfig{Bits: w.Size, Probes: w.K, Scheme: bloom.SchemeNPMBloomFilters, Seed: w.Seed}
+		if w.Seed == 0x1234567890 {
+			c.Seed = 0 // the default
+		}
+		made := newClassic(t, c)
+		w.fill(made, keys)
+		var b bytes.Buffer
+		if err := interop.WriteNPMBloom(&b, made); err != nil || b.String() != w.JSON {
+			t.Errorf("%s: made from its keys it is %.80s..., %v, want %.80s...", w.Name, b.String(), err, w.JSON)
+		}
+	}
+}
+
+// npmJSON is a filter of 10 bits with one key.
+func npmJSON(old, new string) string {
+	return strings.Replace(`{"type":"BloomFilter","_size":10,"_nbHashes":3,"_filter":{"size":16,"content":"3gM="},"_seed":7}`, old, new, 1)
+}
+
+// TestNPMBloomSeeds: zero is a seed, not the default, and of large ones the low
+// 32 bits count.
+func TestNPMBloomSeeds(t *testing.T) {
+	contains := func(seed string) (found string) {
+		text := npmJSON(`_seed":7`, `_seed":`+seed)
+		file := mustRewrite(t, "npm-bloom-filters", []byte(text), interop.Options{})
+		if file.Details[0] != [2]string{"seed", seed} {
+			t.Errorf("seed %s: details %q", seed, file.Details)
+		}
+		for i := range 200 {
+			if file.Contains([]byte{byte(i)}) {
+				found += string(rune('A' + i))
+			}
+		}
+		return found
+	}
+	zero := contains("0")
+	if contains("4294967296") != zero || contains("78187493520") == zero || contains("1") == zero {
+		t.Error("the seed 0 does not act as 2^32, or acts as another")
+	}
+	contains("9007199254740991")
+	f := newClassic(t, bloom.ClassicConfig{Bits: 10, Probes: 3, Scheme: bloom.SchemeNPMBloomFilters, Seed: 1<<60 + 5})
+	if got := written(t, &interop.File{Filter: f}, "npm-bloom-filters"); !strings.HasSuffix(string(got), `"_seed":5}`) {
+		t.Errorf("a seed of 60 bits is written as %s", got)
+	}
+}
+
+// TestNPMBloomArrays: old versions had other positions, so arrays must be asked
+// for by name.
+func TestNPMBloomArrays(t *testing.T) {
+	array := npmJSON(`{"size":16,"content":"3gM="}`, "[0,1,1,1,1,0,1,1,1,1]")
+	refuse(t, "npm-bloom-filters", interop.Options{}, []refusal{{"an array", array, bloom.ErrVersion}})
+	o := interop.Options{Scheme: bloom.SchemeNPMBloomFilters}
+	file := mustRead(t, "npm-bloom-filters", o, []byte(array))
+	if !equal(file, mustRead(t, "npm-bloom-filters", o, []byte(npmJSON("", "")))) || len(file.Details) != 2 {
+		t.Errorf("the array reads as %v, %q", file.Filter, file.Details)
+	}
+	if got := written(t, file, "npm-bloom-filters"); string(got) != npmJSON("", "") {
+		t.Errorf("written it is %s", got)
+	}
+	refuse(t, "npm-bloom-filters", o, []refusal{
+		{"an array too short", npmJSON(`{"size":16,"content":"3gM="}`, "[0,1,1,1,1,0,1,1,1]"), bloom.ErrFormat},
+		{"an array of 16", npmJSON(`{"size":16,"content":"3gM="}`, "[0,1,1,1,1,0,1,1,1,1,0,0,0,0,0,0]"), bloom.ErrFormat},
+		{"an array with 2", npmJSON(`{"size":16,"content":"3gM="}`, "[0,1,1,1,1,0,1,1,1,2]"), bloom.ErrFormat},
+		{"an array of true", npmJSON(`{"size":16,"content":"3gM="}`, "[true]"), bloom.ErrFormat},
+	})
+}
+
+func TestNPMBloomRefuses(t *testing.T) {
+	refuseCut(t, "npm-bloom-filters", interop.Options{}, []byte(npmJSON("", "")))
+	refuse(t, "npm-bloom-filters", interop.Options{}, []refusal{
+		{"another filter", npmJSON(`"BloomFilter"`, `"CountingBloomFilter"`), bloom.ErrVersion},
+		{"no type", npmJSON(`"type":"BloomFilter",`, ``), bloom.ErrVersion},
+		{"type a number", npmJSON(`"BloomFilter"`, `1`), bloom.ErrFormat},
+		{"_size missing", npmJSON(`"_size":10,`, ``), bloom.ErrFormat},
+		{"_size 0", npmJSON(`10`, `0`), bloom.ErrFormat},
+		{"_size of 2^45", npmJSON(`10`, `35184372088832`), bloom.ErrFormat},
+		{"_size too small", npmJSON(`10`, `8`), bloom.ErrFormat},
+		{"a bit behind", npmJSON(`10`, `9`), bloom.ErrFormat},
+		{"no hashes", npmJSON(`"_nbHashes":3`, `"_nbHashes":0`), bloom.ErrFormat},
+		{"300 hashes", npmJSON(`"_nbHashes":3`, `"_nbHashes":300`), bloom.ErrFormat},
+		{"_filter missing", `{"type":"BloomFilter","_size":10,"_nbHashes":3,"_seed":7}`, bloom.ErrFormat},
+		{"_seed missing", npmJSON(`,"_seed":7`, ``), bloom.ErrFormat},
+		{"_seed a fraction", npmJSON(`"_seed":7`, `"_seed":7.5`), bloom.ErrFormat},
+		{"_seed below 0", npmJSON(`"_seed":7`, `"_seed":-7`), bloom.ErrFormat},
+		{"_seed above 2^53", npmJSON(`"_seed":7`, `"_seed":9007199254740992`), bloom.ErrFormat},
+		{"size wrong", npmJSON(`16`, `10`), bloom.ErrFormat},
+		{"content too short", npmJSON(`3gM=`, `3g==`), bloom.ErrFormat},
+		{"content no base64", npmJSON(`3gM=`, `3gM`), bloom.ErrFormat},
+		{"content a number", npmJSON(`"3gM="`, `3`), bloom.ErrFormat},
+		{"_filter a string", npmJSON(`{"size":16,"content":"3gM="}`, `"3gM="`), bloom.ErrFormat},
+	})
+	refuse(t, "npm-bloom-filters", interop.Options{Limit: 50}, []refusal{{"over the limit", npmJSON("", ""), bloom.ErrLimit}})
+}
+
+func FuzzNPMBloom(f *testing.F) {
+	var v npmBloomVectors
+	loadVectors(f, "callidon_bloom_filters", &v)
+	for _, w := range v.Filters {
+		f.Add([]byte(w.JSON))
+	}
+	f.Add([]byte(npmJSON(`{"size":16,"content":"3gM="}`, "[0,1,1,1,1,0,1,1,1,1]")))
+	f.Add([]byte(npmJSON(`"_seed":7`, `"_seed":0`)))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fuzzed(t, "npm-bloom-filters", interop.Options{Scheme: bloom.SchemeNPMBloomFilters}, data)
+	})
+}

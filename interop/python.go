@@ -1,0 +1,222 @@
+package interop
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/bloomery/bloom"
+)
+
+// The bits of filters in Python tutorials, as print writes them. There is no file
+// format: neither the rule of the positions nor k is in the text.
+//
+//	[0, 1, 1, 0]    a list, bit 0 first: the family of MD5, such as self.bits
+//	0110            a bit string, bit 0 last: f"{bits:0{size}b}", such as SHA-256 and MD5
+
+var pythonListFormat = &Format{
+	Name:  "python-list",
+	About: "Python: the list of bits of a tutorial's filter, as print or json.dumps writes it",
+	Needs: "k; the scheme, if it is not md5-index-key",
+	read: func(r io.Reader, o Options) (*File, error) {
+		c, err := o.bare(pythonSchemes...)
+		if err != nil {
+			return nil, err
+		}
+		return pythonFile(ReadPythonList(r, c))
+	},
+	write: func(w io.Writer, f *File) error {
+		classic, err := f.classicUnder(pythonSchemes...)
+		if err != nil {
+			return err
+		}
+		return WritePythonList(w, classic)
+	},
+}
+
+var pythonStringFormat = &Format{
+	Name:  "python-bitstring",
+	About: "Python: the bit string of a tutorial's filter, the last bit first",
+	Needs: "the scheme, if it is not sha256-md5, and then k",
+	read: func(r io.Reader, o Options) (*File, error) {
+		c, err := o.bare(bloom.SchemeSHA256MD5, bloom.SchemeMD5IndexKey, bloom.SchemeMD5KeyIndex)
+		if err != nil {
+			return nil, err
+		}
+		return pythonFile(ReadPythonBitString(r, c))
+	},
+	write: func(w io.Writer, f *File) error {
+		classic, err := f.classicUnder(pythonSchemes...)
+		if err != nil {
+			return err
+		}
+		return WritePythonBitString(w, classic)
+	},
+}
+
+// pythonSchemes are the rules of such programs.
+var pythonSchemes = []bloom.Scheme{bloom.SchemeMD5IndexKey, bloom.SchemeSHA256MD5, bloom.SchemeMD5KeyIndex}
+
+func pythonFile(f *bloom.Classic, err error) (*File, error) {
+	if err != nil {
+		return nil, err
+	}
+	return &File{Filter: f}, nil
+}
+
+// ReadPythonList reads a list of 0 and 1, "[0, 1, 1, 0]", bit 0 first, and r to
+// its end. The config says the scheme and k; Bits may be zero, and must otherwise
+// be how many there are. The error wraps [bloom.ErrFormat]; [bloom.ErrConfig] if
+// the config is incomplete; or is the reader's.
+func ReadPythonList(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) {
+	c, err := withProbes(c)
+	if err != nil {
+		return nil, err
+	}
+	var list bitList
+	j := newJSONReader(r)
+	if err := list.read(j); err != nil {
+		return nil, err
+	}
+	if err := j.end(); err != nil {
+		return nil, err
+	}
+	return list.filter(c)
+}
+
+// WritePythonList writes the bits as a list, "[0, 1, 1, 0]". Neither k nor the
+// scheme is in it.
+func WritePythonList(w io.Writer, f *bloom.Classic) error {
+	out := bufio.NewWriter(w)
+	out.WriteByte('[')
+	if _, err := f.WriteBits(&listWriter{to: out, left: f.Plan().Bits}, bloom.LowBitFirst); err != nil {
+		return err
+	}
+	out.WriteByte(']')
+	return out.Flush()
+}
+
+// ReadPythonBitString reads characters 0 and 1, the last bit first, and r to its
+// end; white space around them is left out. What the config must say, and the
+// errors, are as for [ReadPythonList].
+func ReadPythonBitString(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) {
+	c, err := withProbes(c)
+	if err != nil {
+		return nil, err
+	}
+	j := newJSONReader(r) // for its white space
+	if _, err := j.next(); err != nil {
+		return nil, err
+	}
+	var list bitList
+	for {
+		b, err := j.from.ReadByte()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return nil, readError(err)
+		}
+		if b != '0' && b != '1' {
+			j.from.UnreadByte() // it was read just now
+			break
+		}
+		list.add(b == '1')
+	}
+	if err := j.end(); err != nil {
+		return nil, err
+	}
+	list.reverse()
+	return list.filter(c)
+}
+
+// WritePythonBitString writes the bits as m characters, as [bloom.Classic.BitString]
+// has them.
+func WritePythonBitString(w io.Writer, f *bloom.Classic) error {
+	_, err := io.WriteString(w, f.BitString())
+	return err
+}
+
+// withProbes makes sure that k is said, where the scheme does not say it.
+func withProbes(c bloom.ClassicConfig) (bloom.ClassicConfig, error) {
+	if c.Scheme == bloom.SchemeSHA256MD5 && c.Probes == 0 {
+		c.Probes = 2
+	}
+	if c.Probes < 1 {
+		return c, fmt.Errorf("%w: k is not in the bits: give it, as Probes", bloom.ErrConfig)
+	}
+	return c, nil
+}
+
+// bitList is bits as they come, bit i in byte i/8, mask 1<<(i%8).
+type bitList struct {
+	bytes []byte
+	count uint64
+}
+
+func (b *bitList) add(isSet bool) {
+	if b.count%8 == 0 {
+		b.bytes = append(b.bytes, 0)
+	}
+	if isSet {
+		b.bytes[b.count/8] |= 1 << (b.count % 8)
+	}
+	b.count++
+}
+
+// read reads a JSON array of 0 and 1.
+func (b *bitList) read(j *jsonReader) error {
+	return j.array(func() error {
+		bit, err := j.integer(0, 1)
+		b.add(bit == 1)
+		return err
+	})
+}
+
+func (b *bitList) reverse() {
+	for i, j := uint64(0), b.count; i+1 < j; i++ {
+		j--
+		first, last := b.bytes[i/8]>>(i%8)&1, b.bytes[j/8]>>(j%8)&1
+		if first != last {
+			b.bytes[i/8] ^= 1 << (i % 8)
+			b.bytes[j/8] ^= 1 << (j % 8)
+		}
+	}
+}
+
+func (b *bitList) filter(c bloom.ClassicConfig) (*bloom.Classic, error) {
+	if b.count == 0 {
+		return nil, fmt.Errorf("%w: there are no bits", bloom.ErrFormat)
+	}
+	if c.Bits != 0 && c.Bits != b.count {
+		return nil, fmt.Errorf("%w: there are %d bits, not the %d that were expected", bloom.ErrFormat, b.count, c.Bits)
+	}
+	c.Bits = b.count
+	return c.ReadBits(bytes.NewReader(b.bytes), bloom.LowBitFirst)
+}
+
+// listWriter writes bits as the elements of a Python list.
+type listWriter struct {
+	to    *bufio.Writer
+	left  uint64 // bits to come
+	begun bool
+}
+
+func (l *listWriter) Write(bits []byte) (int, error) {
+	for i, b := range bits {
+		for range min(l.left, 8) {
+			if l.begun {
+				l.to.WriteString(", ")
+			}
+			l.begun = true
+			if err := l.to.WriteByte('0' + b&1); err != nil {
+				return i, err
+			}
+			b >>= 1
+			l.left--
+		}
+	}
+	return len(bits), nil
+}

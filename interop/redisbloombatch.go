@@ -1,0 +1,256 @@
+package interop
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"sync"
+
+	"github.com/bloomery/bloom/internal/kernel"
+)
+
+// rest is a batch of keys on its way through the layers: those that no layer had
+// so far.
+type rest struct {
+	kernel kernel.Sieve
+	pairs  [kernel.SieveKeys]Pair
+	at     [kernel.SieveKeys]uint16 // where the key stands in the batch
+	n      int
+
+	answers [kernel.SieveKeys]bool
+	hashed  [kernel.SieveKeys]Pair
+	unasked [kernel.SieveKeys]bool // answers for a caller who wants none
+
+	// recent guesses from the batches before, for the newest layer, the second
+	// newest and so on. A wrong guess costs time, so it does no harm that the
+	// pool mixes chains up.
+	recent [8]kernel.Recent
+}
+
+var rests = sync.Pool{New: func() any { return new(rest) }}
+
+// all takes a whole batch in.
+func (r *rest) all(pairs []Pair) {
+	r.n = copy(r.pairs[:], pairs)
+	for i := range r.n {
+		r.at[i] = uint16(i)
+	}
+}
+
+// drop asks l and all that are older, takes the keys that are found out, and says
+// in found, unless that is nil, where they stand in the batch.
+func (r *rest) drop(l *layer, found []bool) {
+	for age := 0; l != nil && r.n > 0; l, age = l.older, age+1 {
+		answers := r.answers[:r.n]
+		if l.bits.ContainsBatch(r.pairs[:r.n], answers, &r.kernel, &r.recent[min(age, len(r.recent)-1)]) == 0 {
+			continue
+		}
+		kept := 0
+		for i, has := range answers {
+			if has && found != nil {
+				found[r.at[i]] = true
+			}
+			if !has {
+				r.pairs[kept], r.at[kept] = r.pairs[i], r.at[i]
+				kept++
+			}
+		}
+		r.n = kept
+	}
+}
+
+// ContainsMany sets found[i] to Contains(keys[i]) and returns how many are true.
+// found is as long as keys, or nil.
+func (c *Chain) ContainsMany(keys [][]byte, found []bool) (count int) {
+	mustFit(len(keys), len(found), found == nil)
+	r := rests.Get().(*rest)
+	for from := 0; from < len(keys); from += kernel.SieveKeys {
+		part := keys[from:min(from+kernel.SieveKeys, len(keys))]
+		HashManyRedisBloom(part, r.hashed[:])
+		count += c.containsPart(r.hashed[:len(part)], r.answersFor(found, from, len(part)), r)
+	}
+	rests.Put(r)
+	return count
+}
+
+// ContainsPairs is ContainsMany for keys that are hashed already.
+func (c *Chain) ContainsPairs(pairs []Pair, found []bool) (count int) {
+	mustFit(len(pairs), len(found), found == nil)
+	r := rests.Get().(*rest)
+	for from := 0; from < len(pairs); from += kernel.SieveKeys {
+		part := pairs[from:min(from+kernel.SieveKeys, len(pairs))]
+		count += c.containsPart(part, r.answersFor(found, from, len(part)), r)
+	}
+	rests.Put(r)
+	return count
+}
+
+func (r *rest) answersFor(answers []bool, from, n int) []bool {
+	if answers == nil {
+		return r.unasked[:n]
+	}
+	return answers[from:][:n]
+}
+
+func mustFit(keys, answers int, none bool) {
+	if !none && answers != keys {
+		panic(fmt.Sprintf("interop: room for %d answers to %d keys: give as many, or nil", answers, keys))
+	}
+}
+
+func (c *Chain) containsPart(pairs []Pair, found []bool, r *rest) int {
+	l := c.open()
+	defer runtime.KeepAlive(l)
+	if l.older == nil {
+		return l.bits.ContainsBatch(pairs, found, &r.kernel, &r.recent[0])
+	}
+	clear(found)
+	r.all(pairs)
+	r.drop(l, found)
+	return len(pairs) - r.n
+}
+
+// AddMany adds the keys as if one after the other and returns how many were
+// certainly new. isNew is as long as keys, or nil. Keys for which there is no
+// room are answered false; see [Chain.AddPairs].
+func (c *Chain) AddMany(keys [][]byte, isNew []bool) (count int) {
+	mustFit(len(keys), len(isNew), isNew == nil)
+	r := rests.Get().(*rest)
+	for from := 0; from < len(keys); from += kernel.SieveKeys {
+		part := keys[from:min(from+kernel.SieveKeys, len(keys))]
+		pairs := r.hashed[:len(part)]
+		HashManyRedisBloom(part, pairs)
+		answers := r.answersFor(isNew, from, len(part))
+		clear(answers)
+		for len(pairs) > 0 {
+			done, _, err := c.AddPairs(pairs, answers)
+			count += countTrue(answers[:done])
+			pairs, answers = pairs[done:], answers[done:]
+			if err != nil { // no later key has room, either
+				if isNew != nil {
+					clear(isNew[from+len(part)-len(pairs):])
+				}
+				rests.Put(r)
+				return count
+			}
+		}
+	}
+	rests.Put(r)
+	return count
+}
+
+func countTrue(answers []bool) (n int) {
+	for _, is := range answers {
+		if is {
+			n++
+		}
+	}
+	return n
+}
+
+// AddPairs adds keys that are hashed already, as if one after the other, up to
+// where the chain must grow between two new ones, so that all new keys of one
+// call are in one layer. It returns how many keys it dealt with and that layer,
+// counted from the oldest, 0; isNew, as long as pairs, has the answers to those,
+// and nothing that matters behind them.
+// Call it again for the rest.
+//
+// An error, which wraps [ErrFull] or [ErrInsert], is about the first key that was
+// not dealt with: it is new, and has no room.
+func (c *Chain) AddPairs(pairs []Pair, isNew []bool) (done, layerIndex int, err error) {
+	mustFit(len(pairs), len(isNew), false)
+	r := rests.Get().(*rest)
+	var wrote *layer // where this call's new keys are
+	for done < len(pairs) {
+		l := c.open()
+		if wrote != nil && wrote != l {
+			break
+		}
+		n := min(len(pairs)-done, kernel.SieveKeys)
+		n, added, full := c.addPart(l, pairs[done:][:n], isNew[done:][:n], r)
+		done += n
+		if added {
+			wrote = l
+		}
+		if !full {
+			continue
+		}
+		if wrote != nil {
+			break
+		}
+		if err = c.grow(l); err != nil {
+			break
+		}
+	}
+	rests.Put(r)
+	if wrote == nil {
+		wrote = c.open()
+	}
+	return done, int(wrote.index), err
+}
+
+// addPart adds keys to l as far as there is room, or none at all if l is not the
+// newest any more.
+func (c *Chain) addPart(l *layer, pairs []Pair, isNew []bool, r *rest) (done int, added, full bool) {
+	defer runtime.KeepAlive(l)
+	clear(isNew)
+	adding, answers := pairs, isNew
+	if l.older != nil {
+		r.all(pairs)
+		r.drop(l.older, nil)
+		adding, answers = r.pairs[:r.n], r.answers[:r.n]
+	}
+	alone := c.enter(l)
+	if c.newest.Load() != l {
+		c.leave(alone)
+		return 0, false, false
+	}
+	if alone {
+		done, full = l.bits.AddBatch(&l.size, l.entries, adding, answers, &r.kernel)
+	} else {
+		done, full = l.bits.AddBatchSync(l.stripes, &l.size, l.entries, adding, answers, &r.kernel)
+	}
+	c.leave(alone)
+	for i, is := range answers[:done] {
+		added = added || is
+		if l.older != nil {
+			isNew[r.at[i]] = is
+		}
+	}
+	switch {
+	case l.older == nil:
+	case full:
+		done = int(r.at[done])
+	default:
+		done = len(pairs)
+	}
+	return done, added, full
+}
+
+// Replay sets the bits of keys in one layer, counted from the oldest, 0, whether
+// they are new or not, and counts nothing: so a log that names the layer of each
+// key is replayed. The counts come by [Chain.SetItems]. It panics if there is no
+// such layer.
+func (c *Chain) Replay(layerIndex int, pairs []Pair) {
+	l := c.layer(layerIndex)
+	r := rests.Get().(*rest)
+	for len(pairs) > 0 {
+		part := pairs[:min(len(pairs), kernel.SieveKeys)]
+		var uncounted uint64
+		c.gate.Lock()
+		l.bits.AddBatch(&uncounted, math.MaxUint64, part, r.unasked[:len(part)], &r.kernel)
+		c.gate.Unlock()
+		pairs = pairs[len(part):]
+	}
+	rests.Put(r)
+	runtime.KeepAlive(l)
+}
+
+func (c *Chain) layer(index int) *layer {
+	for l := c.open(); l != nil; l = l.older {
+		if int(l.index) == index {
+			return l
+		}
+	}
+	panic(fmt.Sprintf("interop: the chain has no layer %d", index))
+}

@@ -1,0 +1,226 @@
+package interop
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"runtime"
+	"strings"
+	"sync/atomic"
+
+	"github.com/bloomery/bloom"
+)
+
+// ChainInfo is what BF.INFO says.
+type ChainInfo struct {
+	Capacity  uint64 // keys that all layers together are made for
+	Size      uint64 // bytes: of the bits, and what RedisBloom's structures take
+	Filters   int    // layers
+	Items     uint64 // keys that were new
+	Expansion uint32 // zero: the chain does not scale
+}
+
+// LayerInfo is what BF.DEBUG says of a layer, beside its 64-bit hash.
+type LayerInfo struct {
+	Bytes, Bits uint64
+	Probes      int
+	Capacity    uint64  // keys it is made for
+	Items       uint64  // keys that were new when they came to it
+	Rate        float64 // it was made for
+}
+
+// What RedisBloom's structures take, by the module's own reckoning.
+const (
+	redisChainBytes = 32
+	redisLayerBytes = 64
+)
+
+// Info returns what BF.INFO says.
+func (c *Chain) Info() ChainInfo {
+	info := ChainInfo{Size: redisChainBytes}
+	for l := c.open(); l != nil; l = l.older {
+		info.Capacity += l.entries
+		info.Size += redisLayerBytes + l.bytes()
+		info.Filters++
+		info.Items += l.items()
+	}
+	if c.options&optNoScaling == 0 {
+		info.Expansion = c.growth
+	}
+	return info
+}
+
+// Layers describes the layers, oldest first.
+func (c *Chain) Layers() []LayerInfo {
+	layers := c.layers()
+	infos := make([]LayerInfo, len(layers))
+	for i, l := range layers {
+		infos[i] = LayerInfo{l.bytes(), l.bits.Bits, l.bits.Probes, l.entries, l.items(), l.rate}
+	}
+	return infos
+}
+
+// layers are those that are there now, oldest first.
+func (c *Chain) layers() []*layer {
+	newest := c.open()
+	layers := make([]*layer, newest.index+1)
+	for l := newest; l != nil; l = l.older {
+		layers[l.index] = l
+	}
+	return layers
+}
+
+// SetItems sets the count of keys that were new of one layer, counted from the
+// oldest, 0. It panics if there is no such layer.
+func (c *Chain) SetItems(layerIndex int, n uint64) {
+	l := c.layer(layerIndex)
+	c.gate.Lock()
+	atomic.StoreUint64(&l.size, n)
+	c.gate.Unlock()
+}
+
+// Plan sums up the layers: the keys and bits that they have together, and the sum
+// of the rates that they were made for, which bounds the chain's. The probes are
+// those of the newest.
+func (c *Chain) Plan() bloom.Plan {
+	newest := c.open()
+	sum := bloom.Plan{Probes: newest.bits.Probes, Layout: bloom.AnyBits}
+	for l := newest; l != nil; l = l.older {
+		sum.Keys += l.entries
+		sum.Rate += l.rate
+		sum.Bits += l.bits.Bits
+	}
+	sum.Blocks = sum.Bits // Classic's blocks are single bits
+	return sum
+}
+
+// Report reads the bits of all layers, or samples of them above 64 MiB, and sums
+// up what they say, as if no key were in two layers: see [bloom.Report].
+func (c *Chain) Report() bloom.Report {
+	newest := c.open()
+	sum := bloom.Report{Plan: c.Plan()}
+	passed := 0. // the logarithm of the chance that no layer finds a stranger
+	for l := newest; l != nil; l = l.older {
+		m, k := float64(l.bits.Bits), float64(l.bits.Probes)
+		fill, fillError := l.fillNow()
+		sum.Fill += fill * m / float64(sum.Plan.Bits)
+		passed += math.Log1p(-math.Pow(fill, k))
+		sum.RateError = math.Hypot(sum.RateError, k*math.Pow(fill, k-1)*fillError)
+		keys, keysError := math.Inf(1), math.Inf(1)
+		if fill < 1 {
+			// A key's probes are throws into m cells (Swamidass and Baldi 2007,
+			// equation 1), and the error comes by the variance of those hit.
+			load := -math.Log1p(-fill)
+			keys = m * load / k
+			keysError = math.Hypot(math.Sqrt(m*max(math.Expm1(load)-load, 0)), m*fillError/(1-fill)) / k
+		}
+		sum.Keys += keys
+		sum.KeysError = math.Hypot(sum.KeysError, keysError)
+		sum.Added += l.items()
+	}
+	sum.Rate = -math.Expm1(passed)
+	if left := float64(sum.Plan.Keys) - sum.Keys; left > 0 {
+		sum.Remaining = uint64(left)
+	}
+	runtime.KeepAlive(newest)
+	return sum
+}
+
+// sampleWords is how much of a layer a report reads, in pieces of pieceWords.
+const (
+	sampleWords = 64 << 20 / 8
+	pieceWords  = 64
+)
+
+// fillNow is the share of bits that are set and, where not all were read, its
+// standard error.
+func (l *layer) fillNow() (fill, standardError float64) {
+	words := l.bits.Words
+	stride := (len(words) + sampleWords - 1) / sampleWords * pieceWords
+	set, seen := 0, uint64(0)
+	for at := 0; at < len(words); at += stride {
+		piece := words[at:min(at+pieceWords, len(words))]
+		for i := range piece {
+			set += bits.OnesCount64(atomic.LoadUint64(&piece[i]))
+		}
+		seen += min(uint64(len(piece))*64, l.bits.Bits-uint64(at)*64)
+	}
+	fill = float64(set) / float64(seen)
+	if stride > pieceWords { // the bits of a sample are as good as independent
+		standardError = math.Sqrt(fill * (1 - fill) / float64(seen))
+	}
+	return fill, standardError
+}
+
+func (c *Chain) String() string {
+	info := c.Info()
+	growing := "non-scaling"
+	if info.Expansion != 0 {
+		growing = fmt.Sprintf("expansion %d", info.Expansion)
+	}
+	var sizes []string
+	for _, l := range c.Layers() {
+		sizes = append(sizes, fmt.Sprintf("%d of %d in m %d, k %d", l.Items, l.Capacity, l.Bits, l.Probes))
+	}
+	return fmt.Sprintf("redisbloom chain: %s; items by layer: %s", growing, strings.Join(sizes, "; "))
+}
+
+// Single returns a copy of the bits of a chain of one layer, as a
+// [bloom.Classic] under [bloom.SchemeRedisBloom]. It is false where there are
+// more layers, or the layer has more probes than a Classic can.
+func (c *Chain) Single() (*bloom.Classic, bool) {
+	l := c.open()
+	config := bloom.ClassicConfig{Bits: l.bits.Bits, Probes: l.bits.Probes, Keys: l.entries, Scheme: bloom.SchemeRedisBloom}
+	if l.older != nil || l.bits.Bits%64 != 0 {
+		return nil, false
+	}
+	if _, err := config.Plan(); err != nil {
+		config.Keys = 0 // the header may say anything of the keys; its bits count
+	}
+	classic, err := config.ReadBits(&layerBytes{layer: l}, bloom.LittleEndianWords)
+	return classic, err == nil
+}
+
+// ChainOf returns a chain that has a copy of the filter's bits as its one layer,
+// and scales. Its count of keys is the filter's, or if that has none an estimate
+// from the bits. The error wraps [ErrScheme] unless the filter is under
+// [bloom.SchemeRedisBloom].
+func ChainOf(f *bloom.Classic) (*Chain, error) {
+	if f.Scheme() != bloom.SchemeRedisBloom {
+		return nil, fmt.Errorf("%w: they are of the scheme %v, and must be of %v: build the filter again from its keys", ErrScheme, f.Scheme(), bloom.SchemeRedisBloom)
+	}
+	plan, report := f.Plan(), f.Report()
+	l := &layer{entries: max(plan.Keys, 1), perKey: float64(plan.Bits) / float64(max(plan.Keys, 1)), size: report.Added}
+	if probesOf(l.perKey) != uint32(plan.Probes) {
+		l.perKey = (float64(plan.Probes) - 0.5) / 0.693147180559945 // RedisBloom works k out from this
+	}
+	l.rate = math.Exp(-l.perKey * 0.480453013918201)
+	if l.size == 0 {
+		l.size = uint64(math.Round(min(report.Keys, float64(plan.Bits)*64)))
+	}
+	c := &Chain{growth: 2, options: optNoRound | optForce64}
+	if err := c.provide(l, plan.Bits, uint32(plan.Probes)); err != nil {
+		return nil, err
+	}
+	c.newest.Store(l)
+	if _, err := f.WriteBits(&layerBytes{layer: l}, bloom.LittleEndianWords); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// details are the facts of a file.
+func (c *Chain) details() [][2]string {
+	info := c.Info()
+	expansion := "none: non-scaling"
+	if info.Expansion != 0 {
+		expansion = fmt.Sprint(info.Expansion)
+	}
+	return [][2]string{
+		{"Capacity", fmt.Sprint(info.Capacity)},
+		{"Size", fmt.Sprint(info.Size)},
+		{"Number of filters", fmt.Sprint(info.Filters)},
+		{"Number of items inserted", fmt.Sprint(info.Items)},
+		{"Expansion rate", expansion},
+	}
+}

@@ -1,0 +1,170 @@
+package interop
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/bloomery/bloom"
+)
+
+// Crawlers, and copies of the Java class of [bloom.SchemeJavaBitSet], keep a
+// filter in a Redis string by SETBIT: GET gives its bytes. Bit i is in byte i/8,
+// mask 0x80>>(i%8), and the string ends with the last byte that was written. So
+// neither m, k nor the scheme is in it.
+
+var setBitFormat = &Format{
+	Name:  "redis-setbit",
+	About: "a Redis string of SETBIT (ScrapyRedisBloomFilter, copies of the Java BitSet class), as GET returns it",
+	Needs: "m and k, and the scheme if it is not " + bloom.SchemeRedisSetBit.Name(),
+	read: func(r io.Reader, o Options) (*File, error) {
+		c, err := o.bare(bloom.SchemeRedisSetBit, bloom.SchemeJavaBitSet)
+		if err != nil {
+			return nil, err
+		}
+		f, err := ReadSetBit(r, c)
+		if err != nil {
+			return nil, err
+		}
+		return &File{Filter: f}, nil
+	},
+	write: func(w io.Writer, f *File) error {
+		classic, err := f.classicUnder(bloom.SchemeRedisSetBit, bloom.SchemeJavaBitSet)
+		if err != nil {
+			return err
+		}
+		return WriteSetBit(w, classic)
+	},
+}
+
+// bare is the config of a filter of bare bits. The scheme is one of those given,
+// and the first if the caller names none.
+func (o Options) bare(schemes ...bloom.Scheme) (bloom.ClassicConfig, error) {
+	c := bloom.ClassicConfig{Bits: o.Bits, Probes: o.Probes, Scheme: o.Scheme}
+	if o.Scheme == (bloom.Scheme{}) {
+		c.Scheme = schemes[0]
+	}
+	for _, s := range schemes {
+		if c.Scheme == s {
+			return c, nil
+		}
+	}
+	return c, fmt.Errorf("%w: such a file has bits of %v, not of %v", bloom.ErrConfig, schemes, o.Scheme)
+}
+
+// ReadSetBit reads the bytes of a Redis string, up to the end of r, as a filter
+// of the scheme, the Bits and the Probes of c: for ScrapyRedisBloomFilter
+// [bloom.SchemeRedisSetBit], 2 to the power of its BLOOMFILTER_BIT and its
+// BLOOMFILTER_HASH_NUMBER. The error wraps [bloom.ErrConfig] if c is no such
+// config, and [bloom.ErrFormat] if a bit is set from m on.
+//
+// A wrong k, or an m that is too large, nothing gives away: the filter then finds
+// the wrong keys. However short the string, it takes the memory of m bits.
+func ReadSetBit(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) {
+	return readTrimmed(r, c, bloom.HighBitFirst)
+}
+
+// WriteSetBit writes the bytes that SETBIT would have left in an empty string:
+// up to the last that has a bit set. Of an empty filter there are none.
+func WriteSetBit(w io.Writer, f *bloom.Classic) error {
+	return writeTrimmed(w, f, bloom.HighBitFirst)
+}
+
+// readTrimmed reads the bits of a filter without the zeros at their end.
+func readTrimmed(r io.Reader, c bloom.ClassicConfig, order bloom.BitOrder) (*bloom.Classic, error) {
+	if err := mustBePlain(c); err != nil {
+		return nil, err
+	}
+	f, err := c.ReadBits(&zerosBehind{r: r}, order)
+	if err != nil {
+		return nil, err
+	}
+	if err := onlyZeros(r); err != nil {
+		f.Close()
+		return nil, fmt.Errorf("behind the last of %d bits: %w", c.Bits, err)
+	}
+	return f, nil
+}
+
+// mustBePlain refuses configs that do not say m and k outright, or whose scheme
+// would round m: positions follow from m.
+func mustBePlain(c bloom.ClassicConfig) error {
+	if c.Bits == 0 || c.Probes == 0 {
+		return fmt.Errorf("%w: bare bits say neither m nor k: give Bits and Probes, as the program that wrote them has them", bloom.ErrConfig)
+	}
+	plan, err := c.Plan()
+	if err == nil && plan.Bits != c.Bits {
+		return fmt.Errorf("%w: the scheme %v cannot have %d bits, but %d", bloom.ErrConfig, c.Scheme, c.Bits, plan.Bits)
+	}
+	return err
+}
+
+// writeTrimmed writes the bits of a filter without the zeros at their end.
+func writeTrimmed(w io.Writer, f *bloom.Classic, order bloom.BitOrder) error {
+	_, err := f.WriteBits(&withoutLastZeros{w: w}, order)
+	return err
+}
+
+// zerosBehind reads r, and zeros for ever when that has ended.
+type zerosBehind struct {
+	r     io.Reader
+	ended bool
+}
+
+func (z *zerosBehind) Read(b []byte) (int, error) {
+	if z.ended {
+		clear(b)
+		return len(b), nil
+	}
+	n, err := z.r.Read(b)
+	if errors.Is(err, io.EOF) {
+		z.ended, err = true, nil
+	}
+	return n, err
+}
+
+// onlyZeros reads r to its end.
+func onlyZeros(r io.Reader) error {
+	b := make([]byte, 4096)
+	for {
+		n, err := r.Read(b)
+		if !isZero(b[:n]) {
+			return fmt.Errorf("%w: more bits are set: is m right?", bloom.ErrFormat)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return readError(err)
+		}
+	}
+}
+
+func isZero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
+
+// withoutLastZeros keeps back zeros until something else follows.
+type withoutLastZeros struct {
+	w     io.Writer
+	zeros int
+}
+
+func (t *withoutLastZeros) Write(b []byte) (int, error) {
+	used := len(bytes.TrimRight(b, "\x00"))
+	if used == 0 {
+		t.zeros += len(b)
+		return len(b), nil
+	}
+	for t.zeros > 0 {
+		n, err := t.w.Write(make([]byte, min(t.zeros, 64<<10)))
+		t.zeros -= n
+		if err != nil {
+			return 0, err
+		}
+	}
+	if n, err := t.w.Write(b[:used]); err != nil {
+		return n, err
+	}
+	t.zeros = len(b) - used
+	return len(b), nil
+}

@@ -1,0 +1,208 @@
+package interop
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/bloomery/bloom"
+)
+
+// The Java class of [bloom.SchemeJavaBitSet] keeps its bits in a
+// java.util.BitSet, which leaves Java in two ways:
+//
+//	BitSet.toByteArray        the bytes up to the last set bit, bit i in byte i/8,
+//	                          mask 1<<(i%8). toLongArray, each long with its low
+//	                          byte first, is the same with zeros at the end.
+//	ObjectOutputStream        javaBitSetHead, L as an int, L longs and a byte 78,
+//	                          big-endian; bit i is in long i/64, mask 1<<(i%64).
+//
+// A BitSet that was made for a number of bits, as the class makes it, is written
+// with all its longs, any other up to the last that has a bit set.
+
+// javaBitSetHead is, in the words of Java's serialisation protocol: magic and
+// version; a new object of the class java.util.BitSet with its serial version,
+// flags 3, one field, an array "bits" of longs, no superclass; and a new array of
+// the class of arrays of longs.
+var javaBitSetHead = []byte("\xac\xed\x00\x05" +
+	"sr" + "\x00\x10java.util.BitSet" + "\x6e\xfd\x88\x7e\x39\x34\xab\x21" +
+	"\x03" + "\x00\x01" + "[\x00\x04bits" + "t\x00\x02[J" + "xp" +
+	"ur" + "\x00\x02[J" + "\x78\x20\x04\xb5\x12\xb1\x75\x93" + "\x02" + "\x00\x00" + "xp")
+
+const javaEndOfData = 0x78
+
+var bitSetFormat = &Format{
+	Name:  "java-bitset",
+	About: "a java.util.BitSet written by ObjectOutputStream, of the class with the seeds 3, 5, 7, 11, 13, 31, 37, 61",
+	Matches: func(head []byte, _ int64) bool {
+		return bytes.HasPrefix(javaBitSetHead, head[:min(len(head), len(javaBitSetHead))]) && len(head) > len(javaStream)
+	},
+	read: func(r io.Reader, o Options) (*File, error) {
+		c, err := o.bare(bloom.SchemeJavaBitSet)
+		if err != nil {
+			return nil, err
+		}
+		f, longs, err := readJavaBitSet(r, c)
+		if err != nil {
+			return nil, err
+		}
+		return &File{Filter: f, Details: [][2]string{{"longs", fmt.Sprint(longs)}}}, nil
+	},
+	write: func(w io.Writer, f *File) error {
+		classic, err := f.classicUnder(bloom.SchemeJavaBitSet)
+		if err != nil {
+			return err
+		}
+		return WriteBitSet(w, classic)
+	},
+}
+
+var bitSetBytesFormat = &Format{
+	Name:  "java-bitset-bytes",
+	About: "BitSet.toByteArray of the same Java class; m is its own 2<<28, and k 8, unless given",
+	read: func(r io.Reader, o Options) (*File, error) {
+		c, err := o.bare(bloom.SchemeJavaBitSet)
+		if err != nil {
+			return nil, err
+		}
+		f, err := ReadBitSetBytes(r, c)
+		if err != nil {
+			return nil, err
+		}
+		return &File{Filter: f}, nil
+	},
+	write: func(w io.Writer, f *File) error {
+		classic, err := f.classicUnder(bloom.SchemeJavaBitSet)
+		if err != nil {
+			return err
+		}
+		return WriteBitSetBytes(w, classic)
+	},
+}
+
+// javaBits and javaProbes are the class's own m and k.
+const (
+	javaBits   = 2 << 28
+	javaProbes = 8
+)
+
+// ReadBitSetBytes reads what toByteArray or toLongArray gave, up to the end of r,
+// as a filter of the scheme, the Bits and the Probes of c. Where c leaves them
+// out they are the Java class's: [bloom.SchemeJavaBitSet], 2<<28 and 8. The
+// errors are those of [ReadSetBit].
+func ReadBitSetBytes(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) {
+	if c.Bits == 0 {
+		c.Bits = javaBits
+	}
+	return readTrimmed(r, orJava(c), bloom.LowBitFirst)
+}
+
+func orJava(c bloom.ClassicConfig) bloom.ClassicConfig {
+	if c.Scheme == (bloom.Scheme{}) {
+		c.Scheme = bloom.SchemeJavaBitSet
+	}
+	if c.Probes == 0 {
+		c.Probes = javaProbes
+	}
+	return c
+}
+
+// WriteBitSetBytes writes what toByteArray would give, for BitSet.valueOf. Of an
+// empty filter there are no bytes.
+func WriteBitSetBytes(w io.Writer, f *bloom.Classic) error {
+	return writeTrimmed(w, f, bloom.LowBitFirst)
+}
+
+// ReadBitSet reads a java.util.BitSet that an ObjectOutputStream wrote, as a
+// filter of the scheme, the Bits and the Probes of c, and leaves r behind it.
+// What c leaves out is that of the Java class; Bits are then those of all longs,
+// if these are a power of two. The error wraps [bloom.ErrFormat], or
+// [bloom.ErrConfig] if there is no telling m.
+func ReadBitSet(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) {
+	f, _, err := readJavaBitSet(r, c)
+	return f, err
+}
+
+func readJavaBitSet(r io.Reader, c bloom.ClassicConfig) (f *bloom.Classic, longs uint32, err error) {
+	head := make([]byte, len(javaBitSetHead)+4)
+	n, err := io.ReadFull(r, head)
+	if !bytes.HasPrefix(head[:n], javaBitSetHead[:min(n, len(javaBitSetHead))]) {
+		return nil, 0, fmt.Errorf("%w: not a java.util.BitSet written by ObjectOutputStream", bloom.ErrFormat)
+	}
+	if err != nil {
+		return nil, 0, readError(err)
+	}
+	longs = binary.BigEndian.Uint32(head[len(javaBitSetHead):])
+	if int32(longs) < 0 {
+		return nil, 0, fmt.Errorf("%w: an array of %d longs", bloom.ErrFormat, int32(longs))
+	}
+	if c = orJava(c); c.Bits == 0 {
+		if longs == 0 || longs&(longs-1) != 0 {
+			return nil, 0, fmt.Errorf("%w: the BitSet was cut to %d longs, which does not say m: give Bits", bloom.ErrConfig, longs)
+		}
+		c.Bits = uint64(longs) * 64
+		if err := mustBePlain(c); err != nil {
+			return nil, 0, fmt.Errorf("%w: %w", bloom.ErrFormat, err)
+		}
+	}
+	array := &exactly{r, int64(longs) * 8}
+	if f, err = readTrimmed(array, c, bloom.BigEndianWords); err != nil {
+		return nil, 0, err
+	}
+	end := make([]byte, 1)
+	if _, err = io.ReadFull(r, end); err != nil {
+		err = readError(err)
+	} else if end[0] != javaEndOfData {
+		err = fmt.Errorf("%w: %#x where the BitSet ends", bloom.ErrFormat, end[0])
+	}
+	if err != nil {
+		f.Close()
+		return nil, 0, err
+	}
+	return f, longs, nil
+}
+
+// WriteBitSet writes what an ObjectOutputStream writes for a BitSet that was made
+// for m bits: all its longs. The error wraps [ErrScheme] if they are more than a
+// Java array has.
+func WriteBitSet(w io.Writer, f *bloom.Classic) error {
+	longs := (f.Plan().Bits + 63) / 64
+	const most = 1 << 25 // of an int's worth of bits
+	if longs > most {
+		return fmt.Errorf("%w: a BitSet has at most %d longs, not %d", ErrScheme, most, longs)
+	}
+	head := binary.BigEndian.AppendUint32(bytes.Clone(javaBitSetHead), uint32(longs))
+	if _, err := w.Write(head); err != nil {
+		return fmt.Errorf("interop: writing: %w", err)
+	}
+	if _, err := f.WriteBits(w, bloom.BigEndianWords); err != nil {
+		return err
+	}
+	if _, err := w.Write([]byte{javaEndOfData}); err != nil {
+		return fmt.Errorf("interop: writing: %w", err)
+	}
+	return nil
+}
+
+// exactly reads so many bytes of r, no fewer and no more.
+type exactly struct {
+	r    io.Reader
+	left int64
+}
+
+func (e *exactly) Read(b []byte) (int, error) {
+	if e.left == 0 {
+		return 0, io.EOF
+	}
+	n, err := e.r.Read(b[:min(int64(len(b)), e.left)])
+	e.left -= int64(n)
+	if errors.Is(err, io.EOF) {
+		err = nil // where it should end, the next Read says so
+		if e.left > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+	}
+	return n, err
+}
