@@ -45,6 +45,10 @@ var (
 	// ErrLimit: the file is larger than the limit that the caller gave.
 	ErrLimit = errors.New("bloom: over limit")
 
+	// ErrLocked: another process, or another filter of this one, has the file
+	// open for update.
+	ErrLocked = errors.New("bloom: the file is in use by another process")
+
 	// ErrSecret: the secret given is not the one the filter was made with.
 	ErrSecret = errors.New("bloom: wrong secret")
 )

@@ -126,13 +126,17 @@ func load[F any](path string, from func(*stored) (*F, error)) (*F, error) {
 // be readable: a look at a page that cannot be had kills the process, as with
 // every mapped file. Save and all Bloomery commands replace
 // files by rename, which is safe.
+//
+// The file may be open for update, or its writer may have been killed; Verify
+// says so. Bits are only ever set, so all keys that were added before are found,
+// and of those that a writer adds meanwhile each as soon as its add returns.
 func Open(path string) (*Filter, error) {
-	file, size, err := openRegular(path)
+	file, _, err := openRegular(path)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() // the mapping outlives it
-	s, err := openStored(file, size)
+	s, err := openStored(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -166,8 +170,10 @@ func openRegular(path string) (*os.File, int64, error) {
 	return file, info.Size(), nil
 }
 
-// Verify checks the bits of a filter from [Open] against the checksums in its
-// file. A filter that was loaded was verified then, and one that was made in
+// Verify checks the bits of a filter from [Open] or [OpenUpdate] against the
+// checksums in its file. They are those of the last [Filter.Sync]: while the
+// file holds later adds, the error wraps [ErrChecksum] and says that it is being
+// changed. A filter that was loaded was verified then, and one that was made in
 // memory has nothing to verify: both return nil.
 func (f *Filter) Verify() error {
 	f.mustBeOpen()

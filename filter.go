@@ -27,7 +27,8 @@ type Filter struct {
 	plan     Plan
 	meta     map[string]string
 	memory   *memory.Mapping // that bits.Words lies in: a file, or room for many bits; nil for Go's heap
-	readOnly bool            // memory is a file
+	readOnly bool            // memory is a file, and only update may change it
+	update   *updater        // of the file, nil if it is not open for update
 }
 
 // New returns an empty filter for n keys at false-positive rate p: with n
@@ -75,7 +76,7 @@ func newFilter(plan Plan, hash hasher) (*Filter, error) {
 // probability p if it was not.
 func (f *Filter) Add(key []byte) bool {
 	if f.readOnly {
-		panicReadOnly()
+		return f.addToFile(f.hash.bytes(key))
 	}
 	var h uint64
 	if f.hash.isShort(key) {
@@ -102,7 +103,7 @@ func (f *Filter) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(ke
 // uniform bits, or the rate does not hold; the filter cannot check that.
 func (f *Filter) AddHash(h uint64) bool {
 	if f.readOnly {
-		panicReadOnly()
+		return f.addToFile(h)
 	}
 	isNew := f.bits.Add(h)
 	f.keepAlive()
@@ -149,7 +150,7 @@ func (f *Filter) AddStrings(keys []string, isNew []bool) int {
 // AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
 func (f *Filter) AddHashes(hashes []uint64, isNew []bool) int {
 	if f.readOnly {
-		panicReadOnly()
+		return f.addManyToFile(hashes, isNew)
 	}
 	added := inParts(hashes, isNew, f.bits.AddBatch)
 	f.keepAlive()
@@ -254,8 +255,12 @@ func (f *Filter) Clone() *Filter {
 }
 
 // Close releases the memory or the file mapping at once. It need not be called
-// for a filter in memory, and may be called twice. Nothing is saved.
+// for a filter in memory, and may be called twice. Nothing is saved, but of a
+// filter from [OpenUpdate] or [Config.Create], which it syncs.
 func (f *Filter) Close() error {
+	if f.update != nil {
+		return f.closeUpdate()
+	}
 	f.bits = kernel.Paired{}
 	return f.memory.Close()
 }

@@ -23,7 +23,7 @@ import (
 // A reader knows everything from the first three pages: how long the file must
 // be, and where what lies. The two state pages are written in turn, each whole,
 // so that one of them always stands; docs/format.md has the protocol for who
-// changes a file in place.
+// changes a file in place, and update_file.go is the one who does.
 const (
 	formatMagic   = "bloomery"
 	formatVersion = 0 // not frozen yet
@@ -136,6 +136,7 @@ type section struct {
 
 // state is page 1 or 2.
 type state struct {
+	page       int    // 1 or 2, where it stands
 	generation uint64 // of the two pages, the one with the higher number holds
 	clean      bool
 	added      uint64
@@ -305,36 +306,42 @@ func (s *state) encode() []byte {
 }
 
 // decodeState returns the state in force: of the two pages the intact one with
-// the higher generation. A page never written is all zero; one that is neither
-// intact nor empty is damage, as both are written whole.
-func decodeState(pages []byte) (*state, error) {
-	var best *state
+// the higher generation. A page never written is all zero. One that is neither
+// intact nor empty was torn when the power failed, or is damage; then damaged
+// says so, and the state is that of the other page. Who reads all of a file
+// refuses that; who maps it needs the state's sections only, and they are right.
+func decodeState(pages []byte) (best *state, damaged, err error) {
 	for i := range 2 {
 		page := pages[i*pageBytes:][:pageBytes]
 		if allZero(page) {
 			continue
 		}
 		if !pageIntact(page) {
-			return nil, fmt.Errorf("%w: state page %d is damaged", ErrChecksum, i+1)
+			damaged = fmt.Errorf("%w: state page %d is damaged", ErrChecksum, i+1)
+			continue
 		}
 		s, err := decodeStatePage(page)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !bytes.Equal(s.encode(), page) {
-			return nil, fmt.Errorf("%w: state page %d has bytes in use that mean nothing", ErrFormat, i+1)
+			return nil, nil, fmt.Errorf("%w: state page %d has bytes in use that mean nothing", ErrFormat, i+1)
 		}
+		s.page = i + 1
 		switch {
 		case best == nil || s.generation > best.generation:
 			best = s
 		case s.generation == best.generation:
-			return nil, fmt.Errorf("%w: both state pages claim generation %d", ErrFormat, s.generation)
+			return nil, nil, fmt.Errorf("%w: both state pages claim generation %d", ErrFormat, s.generation)
 		}
 	}
-	if best == nil {
-		return nil, fmt.Errorf("%w: no state page was ever written", ErrFormat)
+	switch {
+	case best != nil:
+		return best, damaged, best.check()
+	case damaged != nil:
+		return nil, nil, damaged
 	}
-	return best, best.check()
+	return nil, nil, fmt.Errorf("%w: no state page was ever written", ErrFormat)
 }
 
 func allZero(page []byte) bool {
@@ -470,9 +477,22 @@ func (s *state) checkKind(number uint16) error {
 	return nil
 }
 
-// fits holds the length that the state tells against that of the file.
+// layOut gives the sections, whose lengths are known, their places.
+func (s *state) layOut() {
+	at := uint64(bodyOffset)
+	for i := range s.sections {
+		e := &s.sections[i]
+		e.offset = roundUp(at, pageBytes)
+		at = e.offset + e.length
+	}
+	s.checksums = at
+	s.fileBytes = at + checksumBytes(at-bodyOffset)
+}
+
+// fits holds the length that the state tells against that of the file. While a
+// file is being changed it may be longer: it grows before its state says so.
 func (s *state) fits(size int64) error {
-	if uint64(size) != s.fileBytes {
+	if uint64(size) != s.fileBytes && (s.clean || uint64(size) < s.fileBytes) {
 		return fmt.Errorf("%w: the file has %d bytes, its header says %d", ErrFormat, size, s.fileBytes)
 	}
 	return nil

@@ -51,6 +51,10 @@ func (r Report) Overfull() bool {
 // sampleBytes is how much of a filter a report reads.
 const sampleBytes = 64 << 20
 
+// Added is Report's Added: how many keys were certainly new when they were
+// added. It reads no bits.
+func (f *Filter) Added() uint64 { return f.added }
+
 // Report reads the filter's bits, or a sample of its blocks above 64 MiB, and
 // says how full it is and what its rate is now.
 func (f *Filter) Report() Report {

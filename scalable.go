@@ -38,6 +38,7 @@ type Scalable struct {
 	config ScalableConfig
 	hash   hasher
 	chain  atomic.Pointer[chain]
+	update *updater // of the file that the layers are in, nil if they are in memory
 }
 
 // ScalableConfig says what Scalable to make. Rate must be given; all other
@@ -81,6 +82,20 @@ func NewScalable(first uint64, p float64) (*Scalable, error) {
 
 // New returns an empty filter with its first layer.
 func (c ScalableConfig) New() (*Scalable, error) {
+	f, plan, err := c.planned()
+	if err != nil {
+		return nil, err
+	}
+	layer, err := newLayer(plan, f.hash)
+	if err != nil {
+		return nil, err
+	}
+	f.chain.Store(newChain([]*SyncFilter{layer}, layerRoom(plan)))
+	return f, nil
+}
+
+// planned returns the filter without its first layer, and the plan of that.
+func (c ScalableConfig) planned() (*Scalable, Plan, error) {
 	if c.First == 0 {
 		c.First = defaultFirst
 	}
@@ -88,30 +103,24 @@ func (c ScalableConfig) New() (*Scalable, error) {
 		c.Growth = defaultGrowth
 	}
 	if c.Growth < 2 || c.Growth > maxGrowth {
-		return nil, fmt.Errorf("%w: Growth must be 2 to %d, not %d", ErrConfig, maxGrowth, c.Growth)
+		return nil, Plan{}, fmt.Errorf("%w: Growth must be 2 to %d, not %d", ErrConfig, maxGrowth, c.Growth)
 	}
 	if !(c.Rate > 0 && c.Rate < 1) {
-		return nil, fmt.Errorf("%w: the rate must be above 0 and below 1, not %g", ErrConfig, c.Rate)
+		return nil, Plan{}, fmt.Errorf("%w: the rate must be above 0 and below 1, not %g", ErrConfig, c.Rate)
 	}
 	hash, err := newHasher(c.Seed, c.Secret)
 	if err != nil {
-		return nil, err
+		return nil, Plan{}, err
 	}
 	c.Secret = nil // the hasher has it
-	f := &Scalable{config: c, hash: hash}
 	plan, err := c.layerPlan(0)
 	if err != nil {
-		return nil, err
+		return nil, Plan{}, err
 	}
 	if c.MaxBytes != 0 && plan.Bytes() > c.MaxBytes {
-		return nil, fmt.Errorf("%w: the first layer needs %d bytes, the limit is %d: raise the limit or the rate, or begin with fewer keys", ErrBudget, plan.Bytes(), c.MaxBytes)
+		return nil, Plan{}, fmt.Errorf("%w: the first layer needs %d bytes, the limit is %d: raise the limit or the rate, or begin with fewer keys", ErrBudget, plan.Bytes(), c.MaxBytes)
 	}
-	layer, err := newLayer(plan, hash)
-	if err != nil {
-		return nil, err
-	}
-	f.chain.Store(newChain([]*SyncFilter{layer}, layerRoom(plan)))
-	return f, nil
+	return &Scalable{config: c, hash: hash}, plan, nil
 }
 
 func newLayer(plan Plan, hash hasher) (*SyncFilter, error) {
@@ -194,7 +203,7 @@ func (f *Scalable) grow(c *chain) {
 	plan, err := f.nextPlan(c)
 	var layer *SyncFilter
 	if err == nil {
-		layer, err = newLayer(plan, f.hash)
+		layer, err = f.nextLayer(plan)
 	}
 	if err != nil {
 		f.chain.Store(f.overfull(c, err))
@@ -245,6 +254,9 @@ func (f *Scalable) AddHash(h uint64) bool {
 			g.Unlock()
 			f.grow(c)
 			continue
+		}
+		if f.update != nil {
+			f.touch(h)
 		}
 		isNew := c.layers[0].AddHash(h)
 		if isNew {
@@ -298,6 +310,9 @@ func (f *Scalable) addTo(c *chain, s *sieve, isNew []bool) int {
 		return 0
 	}
 	room := c.take(int64(s.n))
+	if f.update != nil {
+		f.touch(s.hashes[:room]...)
+	}
 	added := s.addTo(c.layers[0], int(room), isNew)
 	c.room.Add(room - int64(added))
 	g.Unlock()
@@ -360,6 +375,21 @@ func (f *Scalable) Plan() Plan { return f.chain.Load().plan() }
 // each layer's own.
 func (f *Scalable) Report() Report { return f.chain.Load().report() }
 
+// Newest returns the plan of the layer that takes the adds, and how many new keys
+// it takes before the filter grows. Adds wait while it counts.
+func (f *Scalable) Newest() (plan Plan, room uint64) {
+	for {
+		c := f.chain.Load()
+		c.lock()
+		if f.chain.Load() == c {
+			plan, room = c.layers[0].plan, uint64(c.collect())
+			c.unlock()
+			return plan, room
+		}
+		c.unlock()
+	}
+}
+
 // Layers returns the report of each layer, oldest first.
 func (f *Scalable) Layers() []Report { return f.chain.Load().reports() }
 
@@ -400,24 +430,28 @@ func (f *Scalable) Compact(keys iter.Seq[[]byte]) (*Filter, error) {
 }
 
 // Clear empties the filter and makes it as small as it was at first, while
-// nobody can add to it. A lookup that runs beside it may answer either way.
+// nobody can add to it. A lookup that runs beside it may answer either way. It
+// panics if the filter is a file's: bits are only ever set there.
 func (f *Scalable) Clear() {
-	for {
-		c := f.chain.Load()
-		c.lock()
-		if f.chain.Load() != c {
-			c.unlock()
-			continue
-		}
-		first := c.layers[len(c.layers)-1].emptied()
-		f.chain.Store(newChain([]*SyncFilter{first}, layerRoom(first.plan)))
-		c.unlock()
-		return // the collector frees the other layers when no lookup is in them
+	if f.update != nil {
+		panic("bloom: a file that is open for update cannot be cleared: remove it, and create another")
 	}
+	c := f.lockedChain()
+	defer c.unlock()
+	first := c.layers[len(c.layers)-1].emptied()
+	f.chain.Store(newChain([]*SyncFilter{first}, layerRoom(first.plan)))
+	// The collector frees the other layers when no lookup is in them.
 }
 
 // Close releases the memory at once. It must not run beside any other method.
-func (f *Scalable) Close() error { return f.chain.Load().close() }
+// Nothing is saved, but of a filter from [OpenUpdateScalable] or
+// [ScalableConfig.Create], which it syncs.
+func (f *Scalable) Close() error {
+	if f.update != nil {
+		return f.closeUpdate()
+	}
+	return f.chain.Load().close()
+}
 
 func (f *Scalable) String() string {
 	c := f.chain.Load()
@@ -442,12 +476,7 @@ func (f *Scalable) SetSecret(secret []byte) error {
 
 // stored is the filter as it is at one moment, while adds wait.
 func (f *Scalable) stored() (*stored, error) {
-	c := f.chain.Load()
-	c.mustBeOpen()
-	for c.lock(); f.chain.Load() != c; c.lock() {
-		c.unlock()
-		c = f.chain.Load()
-	}
+	c := f.lockedChain()
 	sections, words, mappings, err := c.sections()
 	c.unlock()
 	if err != nil {
@@ -457,16 +486,33 @@ func (f *Scalable) stored() (*stored, error) {
 	for _, e := range sections {
 		added += e.added
 	}
-	s := newStored(header{
+	s := newStored(f.header(), added, sections, words)
+	s.memory = mappings
+	return s, nil
+}
+
+func (f *Scalable) header() header {
+	return header{
 		kind:       kindScalable,
 		scheme:     schemePaired,
 		hash:       f.hash.id,
 		keys:       f.config.First,
 		rate:       f.config.Rate,
 		parameters: [2]uint64{uint64(f.config.Growth), f.config.MaxBytes},
-	}, added, sections, words)
-	s.memory = mappings
-	return s, nil
+	}
+}
+
+// lockedChain returns the chain with all of its gates held: nobody adds.
+func (f *Scalable) lockedChain() *chain {
+	for {
+		c := f.chain.Load()
+		c.mustBeOpen()
+		c.lock()
+		if f.chain.Load() == c {
+			return c
+		}
+		c.unlock()
+	}
 }
 
 func scalableFrom(s *stored) (*Scalable, error) {

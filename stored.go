@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -19,22 +20,25 @@ import (
 type stored struct {
 	header
 	state
-	words  [][]uint64        // of each section
-	memory []*memory.Mapping // that they lie in, nil for Go's heap
+	damaged error             // of the state page that is not in force
+	words   [][]uint64        // of each section
+	memory  []*memory.Mapping // that they lie in, nil for Go's heap
 }
 
 // newStored lays a filter out as one file. Of the sections, kind, probes and
 // blocks are given.
 func newStored(h header, added uint64, sections []section, words [][]uint64) *stored {
-	s := &stored{header: h, state: state{generation: 1, clean: true, added: added, sections: sections}, words: words}
-	at := uint64(bodyOffset)
 	for i := range sections {
-		at = roundUp(at, pageBytes)
-		sections[i].offset, sections[i].length = at, uint64(len(words[i]))*8
-		at += sections[i].length
+		sections[i].length = uint64(len(words[i])) * 8
 	}
-	s.checksums = at
-	s.fileBytes = at + checksumBytes(at-bodyOffset)
+	return &stored{header: h, state: newState(added, sections), words: words}
+}
+
+// newState is the first state of a file with these sections, whose lengths are
+// given.
+func newState(added uint64, sections []section) state {
+	s := state{page: 1, generation: 1, clean: true, added: added, sections: sections}
+	s.layOut()
 	return s
 }
 
@@ -100,6 +104,16 @@ func (s *stored) gap(i int) uint64 {
 	return s.sections[i].offset - (before.offset + before.length)
 }
 
+// head is the three pages of a new file.
+func (s *stored) head() ([]byte, error) {
+	head, err := s.header.encode()
+	if err != nil {
+		return nil, err
+	}
+	head = append(head, s.state.encode()...)
+	return append(head, padding[:]...), nil // page 2: never written
+}
+
 // writeTo writes the file, a MiB at a time.
 func (s *stored) writeTo(w io.Writer) (written int64, err error) {
 	write := func(b []byte, what string) {
@@ -113,12 +127,10 @@ func (s *stored) writeTo(w io.Writer) (written int64, err error) {
 			err = fmt.Errorf("bloom: writing the %s: %w", what, err)
 		}
 	}
-	head, err := s.header.encode()
+	head, err := s.head()
 	if err != nil {
 		return 0, err
 	}
-	head = append(head, s.state.encode()...)
-	head = append(head, padding[:]...) // page 2: never written
 	write(head, "header")
 	var passed body
 	for i, words := range s.words {
@@ -134,7 +146,7 @@ func (s *stored) writeTo(w io.Writer) (written int64, err error) {
 		}
 	}
 	passed.end()
-	write(binary.LittleEndian.AppendUint32(passed.sums, crc32.Checksum(passed.sums, castagnoli)), "checksums")
+	write(sealSums(passed.sums), "checksums")
 	return written, err
 }
 
@@ -177,7 +189,7 @@ func readStored(r io.Reader, accept func(*state) error) (*stored, error) {
 	if err := accept(&s.state); err != nil {
 		return nil, err
 	}
-	if err := s.mustBeClean(); err != nil {
+	if err := s.mustBeWhole(); err != nil {
 		return nil, err
 	}
 	if err := s.readBody(r); err != nil {
@@ -221,20 +233,26 @@ func decodeHead(head []byte) (*stored, error) {
 	if err != nil {
 		return nil, err
 	}
-	st, err := decodeState(head[pageBytes:])
+	st, damaged, err := decodeState(head[pageBytes:])
 	if err != nil {
 		return nil, err
 	}
-	s := &stored{header: *h, state: *st}
+	s := &stored{header: *h, state: *st, damaged: damaged}
 	if err := s.checkKind(h.kind); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *state) mustBeClean() error {
+// mustBeWhole refuses a file whose checksums are not those of its body, or may
+// not be.
+func (s *stored) mustBeWhole() error {
+	const advice = "to mend it open it for update, or else make it again from its keys, or use a saved copy"
+	if s.damaged != nil {
+		return fmt.Errorf("%w: %s", s.damaged, advice)
+	}
 	if !s.clean {
-		return fmt.Errorf("%w: the file was not closed cleanly, its checksums are old: make it again from its keys, or use a saved copy", ErrChecksum)
+		return fmt.Errorf("%w: the file is being changed or was not closed cleanly, its checksums are old: %s", ErrChecksum, advice)
 	}
 	return nil
 }
@@ -275,27 +293,56 @@ func (s *stored) readBody(r io.Reader) error {
 const firstGrowth = checksumSpan / 8
 
 // openStored maps a file. All its sections lie in the one mapping.
-func openStored(file *os.File, size int64) (*stored, error) {
-	head := make([]byte, bodyOffset)
-	if err := readFull(io.NewSectionReader(file, 0, size), head); err != nil {
-		return nil, err
-	}
-	s, err := decodeHead(head)
+func openStored(file *os.File) (*stored, error) {
+	s, size, err := readHead(file)
 	if err != nil {
 		return nil, err
 	}
-	if err := s.fits(size); err != nil {
-		return nil, err
+	if s.damaged != nil && uint64(size) != s.fileBytes { // a longer table is lost, not torn
+		return nil, s.damaged
 	}
-	mapping, err := memory.MapFile(file, size, false)
-	if err != nil {
+	if err := s.mapTo(file, false); err != nil {
 		return nil, fmt.Errorf("bloom: opening: %w", err)
 	}
-	s.memory = []*memory.Mapping{mapping}
+	return s, nil
+}
+
+// mapTo maps the file, with its sections.
+func (s *stored) mapTo(file *os.File, writable bool) error {
+	mapping, err := memory.MapFile(file, int64(s.fileBytes), writable)
+	if err != nil {
+		return err
+	}
 	for _, e := range s.sections {
+		s.memory = append(s.memory, mapping)
 		s.words = append(s.words, memory.FileWords(mapping.Bytes()[e.offset:][:e.length]))
 	}
-	return s, nil
+	return nil
+}
+
+// readHead reads the first three pages of a file, and its length now. Somebody
+// may be changing the file: if anything is wrong it looks again, until it has
+// seen the same twice.
+func readHead(file *os.File) (s *stored, size int64, err error) {
+	var before []byte
+	for {
+		head := make([]byte, bodyOffset)
+		if err := readFull(io.NewSectionReader(file, 0, bodyOffset), head); err != nil {
+			return nil, 0, err
+		}
+		info, err := file.Stat() // after the state: the file is as long as that says, or longer
+		if err != nil {
+			return nil, 0, fmt.Errorf("bloom: opening: %w", err)
+		}
+		s, err := decodeHead(head)
+		if err == nil {
+			err = s.fits(info.Size())
+		}
+		if err == nil && s.damaged == nil || bytes.Equal(head, before) {
+			return s, info.Size(), err
+		}
+		before = head
+	}
 }
 
 // verifyMapped checks the body of a mapped file against its checksums.
@@ -307,7 +354,7 @@ func verifyMapped(file []byte) error {
 	if err := s.fits(int64(len(file))); err != nil { // it fitted when it was opened
 		return err
 	}
-	if err := s.mustBeClean(); err != nil {
+	if err := s.mustBeWhole(); err != nil {
 		return err
 	}
 	var passed body
@@ -316,10 +363,24 @@ func verifyMapped(file []byte) error {
 	return compareSums(file[s.checksums:s.fileBytes], passed.sums)
 }
 
-func compareSums(stored, sums []byte) error {
+// sealSums puts the checksum of the checksums behind them.
+func sealSums(sums []byte) []byte {
+	return binary.LittleEndian.AppendUint32(sums, crc32.Checksum(sums, castagnoli))
+}
+
+// openSums returns the checksums as they are stored, without their own.
+func openSums(stored []byte) ([]byte, error) {
 	list, own := stored[:len(stored)-4], stored[len(stored)-4:]
 	if crc32.Checksum(list, castagnoli) != binary.LittleEndian.Uint32(own) {
-		return fmt.Errorf("%w: the list of checksums is damaged", ErrChecksum)
+		return nil, fmt.Errorf("%w: the list of checksums is damaged", ErrChecksum)
+	}
+	return list, nil
+}
+
+func compareSums(stored, sums []byte) error {
+	list, err := openSums(stored)
+	if err != nil {
+		return err
 	}
 	for i := 0; i < len(list); i += 4 {
 		if !slices.Equal(list[i:i+4], sums[i:i+4]) {

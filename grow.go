@@ -1,0 +1,40 @@
+package bloom
+
+import "fmt"
+
+// Growing moves the filter's bits, without copying them, into a [Scalable] of
+// which they are the first layer: for when n turns out to be more than was
+// planned. f must not be used any more: every method of it panics.
+//
+// Each further layer is planned for growth times as many keys as the one before,
+// 2 to 16; zero means 2. As f was planned for a rate of its own, the whole has a
+// higher one: five times f's planned rate, which is to f as p is to the first
+// layer of any Scalable.
+//
+// It panics if f was opened read-only. The error wraps [ErrConfig], also if f has
+// metadata, which a Scalable does not keep, or [ErrRate]; f is then as before.
+func (f *Filter) Growing(growth int) (*Scalable, error) {
+	f.mustBeOpen()
+	f.mustBeWritable()
+	if growth == 0 {
+		growth = defaultGrowth
+	}
+	rate := f.plan.Rate / (1 - tightening)
+	switch {
+	case growth < 2 || growth > maxGrowth:
+		return nil, fmt.Errorf("%w: growth must be 2 to %d, not %d", ErrConfig, maxGrowth, growth)
+	case len(f.meta) > 0:
+		return nil, fmt.Errorf("%w: a Scalable keeps no metadata, and the filter has some: build it again as a Scalable, or larger", ErrConfig)
+	case rate >= 1:
+		return nil, fmt.Errorf("%w: a filter planned for a rate of %.3g would grow to one of %.3g: build it again", ErrRate, f.plan.Rate, rate)
+	}
+	s := &Scalable{config: ScalableConfig{First: f.plan.Keys, Rate: rate, Growth: growth}, hash: f.hash}
+	if f.hash.id.Algorithm == XXH3 {
+		s.config.Seed = f.hash.id.Key
+	}
+	// What it was told is new may be less than what it holds, as after a Union.
+	held := max(float64(f.added), f.Report().Keys)
+	room := float64(layerRoom(f.plan)) - held
+	s.chain.Store(newChain([]*SyncFilter{f.Share()}, int64(max(room, 0))))
+	return s, nil
+}

@@ -1,0 +1,94 @@
+package bloom_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/bloomery/bloom"
+)
+
+// TestGrowing: a Filter that is full goes on as a Scalable, keeps its keys, and
+// stays under five times its rate.
+func TestGrowing(t *testing.T) {
+	for _, secret := range [][]byte{nil, []byte("0123456789abcdef")} {
+		f, err := bloom.Config{Keys: 5000, Rate: 0.002, Secret: secret}.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 5000 {
+			f.AddString(storedKey(i))
+		}
+		s, err := f.Growing(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := 5000; i < 50000; i++ {
+			s.AddString(storedKey(i))
+		}
+		for i := range 50000 {
+			if !s.ContainsString(storedKey(i)) {
+				t.Fatalf("lost %q", storedKey(i))
+			}
+		}
+		r := s.Report()
+		if len(s.Layers()) < 3 || r.Overfull() || s.Err() != nil || r.Rate > 0.01 || r.Rate < 0.001 {
+			t.Errorf("%d layers, Err %v, %+v", len(s.Layers()), s.Err(), r)
+		}
+		found := 0
+		for i := range 100000 {
+			if s.ContainsString(fmt.Sprint("stranger ", i)) {
+				found++
+			}
+		}
+		if found > 1150 { // 1,000 expected at most; 4 sigma is 126
+			t.Errorf("%d of 100000 strangers found, rate should be below 0.01", found)
+		}
+		again := reread(t, s, bloom.ReadScalable)
+		if secret != nil {
+			if err := again.SetSecret(secret); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !again.ContainsString(storedKey(49999)) || len(again.Layers()) < 3 {
+			t.Error("the file has lost keys or layers")
+		}
+	}
+}
+
+func TestGrowingRefuses(t *testing.T) {
+	make := func(p float64) *bloom.Filter {
+		f, err := bloom.New(100, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	noted := make(0.01)
+	noted.SetMeta(map[string]string{"a": "b"})
+	for name, test := range map[string]struct {
+		f      *bloom.Filter
+		growth int
+		want   error
+	}{
+		"metadata": {noted, 2, bloom.ErrConfig},
+		"growth":   {make(0.01), 1, bloom.ErrConfig},
+	} {
+		if _, err := test.f.Growing(test.growth); !errors.Is(err, test.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		test.f.AddString("still alive")
+	}
+	high, err := bloom.Config{Bits: 4096, Probes: 2, Keys: 3000}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := high.Growing(2); !errors.Is(err, bloom.ErrRate) {
+		t.Errorf("rate: %v", err)
+	}
+	var file bytes.Buffer
+	if _, err := high.WriteTo(&file); err != nil {
+		t.Fatal(err)
+	}
+}

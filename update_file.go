@@ -1,0 +1,463 @@
+package bloom
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
+)
+
+// updater is a file that is changed in place, by the protocol of docs/format.md.
+// Its state pages and checksums are written, and synced, through disk; its bits
+// are set in the mapping, where the system may write any page at any time. So
+// before the first bit is set the file says, durably, that its checksums are old:
+// it is not clean. sync makes it clean again.
+//
+//	clean ──begin──▶ changing ──sync──▶ clean
+//	                 │      ▲
+//	                 └append┘  a Scalable's next layer
+//
+// The first failure to write is the last thing that the file sees: after it the
+// system may take for written what is not. The bits then go on in memory.
+type updater struct {
+	path string   // absolute
+	file *os.File // open and locked
+	disk disk     // file, or what a test puts before it
+
+	mutex     sync.Mutex  // guards err, and changing on its way to true
+	changing  atomic.Bool // bits may be set
+	err       error       // the first failure
+	recovered bool
+
+	// The rest changes while nobody adds.
+
+	state                  // in force
+	newest *memory.Mapping // of the whole file, as long as it is now
+	sums   []byte          // the checksums of the last sync, one for each MiB of body
+	base   uint64          // where in the body the last section begins, which the bits are set in
+	blocks uint64          // of that section
+	marks  []atomic.Bool   // the MiB that bits were set in since
+	bare   atomic.Int64    // how many have no mark yet
+}
+
+// disk is what a file is changed by besides its mapping. *os.File is one; tests
+// record the calls, to lose what was not synced.
+type disk interface {
+	io.WriterAt
+	Truncate(size int64) error
+	Sync() error
+}
+
+// openUpdate locks and maps the file at path. Nothing is changed yet: mend is
+// next.
+func openUpdate(path string) (*updater, *stored, error) {
+	if !memory.LittleEndian {
+		return nil, nil, errors.New("bloom: files cannot be changed in place on big-endian machines: use Load and Save")
+	}
+	file, err := openLocked(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	s, _, err := readHead(file)
+	if err == nil && s.generation >= 1<<63 { // nobody has written so many; the next may be zero
+		err = fmt.Errorf("%w: generation %d", ErrFormat, s.generation)
+	}
+	if err == nil {
+		if mapErr := s.mapTo(file, true); mapErr != nil {
+			err = fmt.Errorf("bloom: opening for update: %w", mapErr)
+		}
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return newUpdate(path, file, s), s, nil
+}
+
+func newUpdate(path string, file *os.File, s *stored) *updater {
+	if absolute, err := filepath.Abs(path); err == nil {
+		path = absolute
+	}
+	u := &updater{path: path, file: file, disk: file, state: s.state, newest: s.memory[0]}
+	u.sections = slices.Clone(s.sections) // the caller has the others
+	u.sums = make([]byte, u.marksNeeded()*4)
+	u.aim()
+	return u
+}
+
+// openLocked opens and locks the file that is at path when it has the lock.
+func openLocked(path string) (*os.File, error) {
+	for {
+		info, err := os.Stat(path) // before opening, as that waits where path is a named pipe
+		if err != nil {
+			return nil, fmt.Errorf("bloom: opening for update: %w", err)
+		}
+		if !info.Mode().IsRegular() {
+			return nil, fmt.Errorf("%s: %w: not a regular file, which alone can be changed in place", path, ErrFormat)
+		}
+		file, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			return nil, fmt.Errorf("bloom: opening for update: %w", err)
+		}
+		if err := lockFile(file); err != nil {
+			file.Close()
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		if samePlace(path, file) {
+			return file, nil
+		}
+		file.Close() // it was replaced before we had the lock
+	}
+}
+
+// samePlace reports whether file is the one at path.
+func samePlace(path string, file *os.File) bool {
+	there, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	ours, err := file.Stat()
+	return err == nil && os.SameFile(there, ours)
+}
+
+// createUpdate makes the file at path, with empty sections of the lengths that s
+// says, and maps it.
+func createUpdate(path string, s *stored) (u *updater, err error) {
+	wrap := func(err error) error { return fmt.Errorf("bloom: creating %s: %w", path, err) }
+	if !memory.LittleEndian {
+		return nil, wrap(errors.New("files cannot be changed in place on big-endian machines: use New and Save"))
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return nil, wrap(fs.ErrExist)
+	}
+	head, err := s.head()
+	if err != nil {
+		return nil, err
+	}
+	file, err := createBeside(path)
+	if err != nil {
+		return nil, wrap(err)
+	}
+	defer func() {
+		os.Remove(file.Name()) // path has it by now, or nothing
+		if err != nil {
+			s.close()
+			file.Close()
+		}
+	}()
+	if err := lockFile(file); err != nil {
+		return nil, wrap(err)
+	}
+	if err := extend(file, 0, s.fileBytes); err != nil {
+		return nil, wrap(err)
+	}
+	if err := s.mapTo(file, true); err != nil {
+		return nil, wrap(err)
+	}
+	u = newUpdate(path, file, s)
+	u.sumZeros(0)
+	if _, err := file.WriteAt(sealSums(u.sums), int64(u.checksums)); err != nil {
+		return nil, wrap(err)
+	}
+	if _, err := file.WriteAt(head, 0); err != nil {
+		return nil, wrap(err)
+	}
+	if err := file.Sync(); err != nil {
+		return nil, wrap(err)
+	}
+	if err := putInPlace(file.Name(), path); err != nil {
+		return nil, wrap(err)
+	}
+	return u, syncDirectory(filepath.Dir(path))
+}
+
+// putInPlace gives the file its name, unless another has it. Not every file
+// system can do that in one step, by a second name for the file.
+func putInPlace(beside, path string) error {
+	err := os.Link(beside, path)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return fs.ErrExist
+	}
+	return os.Rename(beside, path)
+}
+
+// extend makes the file longer, with zeros that have room on the disk: to write
+// to a mapped page for which there is none would kill the process. If there is no
+// room the file is as before.
+func extend(file *os.File, from, to uint64) error {
+	err := reserve(file, from, to)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+		zeros := make([]byte, min(to-from, checksumSpan))
+		for at := from; at < to && err == nil; at += uint64(len(zeros)) {
+			_, err = file.WriteAt(zeros[:min(uint64(len(zeros)), to-at)], int64(at))
+		}
+	}
+	if err != nil {
+		file.Truncate(int64(from))
+		return fmt.Errorf("no room for %d bytes more: %w", to-from, err)
+	}
+	return nil
+}
+
+// mend takes the checksums of a file that was just opened, and makes it clean if
+// it is not: then they are computed from the bits as they are. count is sync's.
+func (u *updater) mend(s *stored, count func(*state)) error {
+	if err := reserve(u.file, 0, u.fileBytes); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("bloom: opening for update: making room for a sparse file: %w", err)
+	}
+	if s.clean && s.damaged == nil {
+		sums, err := openSums(u.newest.Bytes()[u.checksums:u.fileBytes])
+		copy(u.sums, sums)
+		return err
+	}
+	// A longer file was about to get another section: nobody has set bits in it.
+	if err := u.disk.Truncate(int64(u.fileBytes)); err != nil {
+		return fmt.Errorf("bloom: recovering: %w", err)
+	}
+	u.recovered = true
+	u.changing.Store(true) // or one page is damaged, which says the same until it is written again
+	for i := range u.marks {
+		u.mark(uint64(i))
+	}
+	// If the writer before us met with an error the system may hold bits that it
+	// thinks are on the disk, and that are not. Written again, they are.
+	for _, words := range s.words {
+		for i := 0; i < len(words); i += pageBytes / 8 {
+			atomic.AddUint64(&words[i], 0)
+		}
+	}
+	return u.sync(count)
+}
+
+// begin makes it durable that the file is changing, before the first bit is set.
+// It may be called from many goroutines.
+func (u *updater) begin() {
+	if u.changing.Load() {
+		return
+	}
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	if u.changing.Load() {
+		return
+	}
+	next := u.state
+	next.clean = false
+	if err := u.write(next); err != nil {
+		u.fail(err)
+	}
+	u.changing.Store(true)
+}
+
+// write puts a state in force: it writes it over the page that is not.
+func (u *updater) write(next state) error {
+	next.generation++
+	next.page = 3 - u.page
+	if _, err := u.disk.WriteAt(next.encode(), int64(next.page)*pageBytes); err != nil {
+		return err
+	}
+	if err := u.disk.Sync(); err != nil {
+		return err
+	}
+	u.state = next
+	return nil
+}
+
+// fail notes that the file could not be written, and leaves it alone from now on:
+// the bits go on in memory. The caller holds the mutex.
+func (u *updater) fail(err error) error {
+	u.err = fmt.Errorf("bloom: updating %s: %w (what was added since the last sync is in memory only)", u.path, err)
+	if err := u.newest.Detach(u.file); err != nil {
+		panic(fmt.Errorf("%w; nor is there memory to go on: %w", u.err, err))
+	}
+	u.changing.Store(true)
+	return u.err
+}
+
+// close lets go of the file. It unlocks it first: a process that is being forked
+// keeps the file open for a moment, and with it the lock.
+func (u *updater) close() error {
+	unlockFile(u.file)
+	if err := u.file.Close(); err != nil {
+		return fmt.Errorf("bloom: closing %s: %w", u.path, err)
+	}
+	return nil
+}
+
+// sync makes the bits durable and the file clean. count, if not nil, puts the
+// adds into its state. Nobody may add meanwhile.
+func (u *updater) sync(count func(*state)) error {
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	if u.err != nil {
+		return u.err
+	}
+	if u.changing.Load() {
+		if err := u.writeClean(count); err != nil {
+			return u.fail(err)
+		}
+		u.changing.Store(false)
+	}
+	if !samePlace(u.path, u.file) {
+		return fmt.Errorf("bloom: %s was removed or replaced while it was open for update, and does not have the keys added since", u.path)
+	}
+	return nil
+}
+
+func (u *updater) writeClean(count func(*state)) error {
+	u.sumMarked()
+	list := sealSums(slices.Clone(u.sums))
+	if _, err := u.disk.WriteAt(list, int64(u.checksums)); err != nil {
+		return err
+	}
+	if err := u.newest.Sync(); err != nil {
+		return err
+	}
+	if err := u.disk.Sync(); err != nil {
+		return err
+	}
+	next := u.state
+	next.clean = true
+	if count != nil {
+		next.sections = slices.Clone(next.sections)
+		count(&next)
+	}
+	return u.write(next)
+}
+
+// append adds an empty section to the file and aims at it. The caller sees to it
+// that nobody adds. An error means that there is none, and all else goes on.
+func (u *updater) append(e section) ([]uint64, *memory.Mapping, error) {
+	u.begin() // the checksums are about to be overwritten
+	u.mutex.Lock()
+	defer u.mutex.Unlock()
+	if u.err != nil { // the bits go on in memory
+		return newWords(e.length / 8)
+	}
+	next := u.state
+	next.sections = append(slices.Clone(next.sections), e)
+	next.layOut()
+	if err := extend(u.file, u.fileBytes, next.fileBytes); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrBudget, err)
+	}
+	mapping, err := memory.MapFile(u.file, int64(next.fileBytes), true)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%w: %w", ErrBudget, err), u.disk.Truncate(int64(u.fileBytes)))
+	}
+	old := u.state
+	if err := u.writeLonger(next); err != nil {
+		mapping.Close()
+		u.fail(err)
+		return newWords(e.length / 8)
+	}
+	u.newest = mapping
+	u.sums = append(u.sums, make([]byte, u.marksNeeded()*4-uint64(len(u.sums)))...)
+	marks := u.marks
+	u.aim()
+	for i := range marks {
+		if marks[i].Load() {
+			u.mark(uint64(i))
+		}
+	}
+	// The MiB that the bits ended in goes on, all later ones are zero.
+	whole := (old.checksums - bodyOffset) / checksumSpan
+	u.sumZeros(whole)
+	if whole < uint64(len(u.marks)) {
+		u.mark(whole)
+	}
+	at := next.sections[len(next.sections)-1].offset
+	return memory.FileWords(mapping.Bytes()[at:][:e.length]), mapping, nil
+}
+
+// writeLonger puts a state with one more section in force. Where that will lie
+// are the old checksums.
+func (u *updater) writeLonger(next state) error {
+	if err := u.newest.Sync(); err != nil { // the last time that this mapping is written
+		return err
+	}
+	if _, err := u.disk.WriteAt(make([]byte, u.fileBytes-u.checksums), int64(u.checksums)); err != nil {
+		return err
+	}
+	if err := u.disk.Sync(); err != nil {
+		return err
+	}
+	return u.write(next)
+}
+
+// aim makes marks for the body as it is, and finds the section that bits are set
+// in.
+func (u *updater) aim() {
+	last := u.sections[len(u.sections)-1]
+	u.base, u.blocks = last.offset-bodyOffset, last.blocks
+	u.marks = make([]atomic.Bool, u.marksNeeded())
+	u.bare.Store(int64(len(u.marks)))
+}
+
+// marksNeeded is how many MiB the body has, the last perhaps in part.
+func (u *updater) marksNeeded() uint64 {
+	return roundUp(u.checksums-bodyOffset, checksumSpan) / checksumSpan
+}
+
+// touch notes that bits are set for the key of this hash. With hundreds of MiB
+// and thousands of keys every one has its mark, and touching costs nothing more.
+func (u *updater) touch(h uint64) {
+	if u.bare.Load() == 0 {
+		return
+	}
+	block, _ := bits.Mul64(h, u.blocks) // as the kernel does
+	u.mark((u.base + block*kernel.BlockBytes) / checksumSpan)
+}
+
+func (u *updater) mark(i uint64) {
+	if !u.marks[i].Load() && u.marks[i].CompareAndSwap(false, true) {
+		u.bare.Add(-1)
+	}
+}
+
+// span is the i-th MiB of the body.
+func (u *updater) span(i int) []byte {
+	body := u.newest.Bytes()[bodyOffset:u.checksums]
+	from := i * checksumSpan
+	return body[from:min(from+checksumSpan, len(body))]
+}
+
+// sumMarked computes the checksums that are old, and takes the marks away.
+func (u *updater) sumMarked() {
+	for i := range u.marks {
+		if u.marks[i].Load() {
+			u.putSum(i, crc32.Checksum(u.span(i), castagnoli))
+			u.marks[i].Store(false)
+		}
+	}
+	u.bare.Store(int64(len(u.marks)))
+}
+
+func (u *updater) putSum(i int, sum uint32) { binary.LittleEndian.PutUint32(u.sums[4*i:], sum) }
+
+// sumZeros sets the checksums of zeros from the i-th MiB on, without a look at
+// them: they need not be in memory.
+func (u *updater) sumZeros(from uint64) {
+	zeros := make([]byte, checksumSpan)
+	whole := crc32.Checksum(zeros, castagnoli)
+	for i := int(from); i < len(u.marks); i++ {
+		sum := whole
+		if n := len(u.span(i)); n < checksumSpan {
+			sum = crc32.Checksum(zeros[:n], castagnoli)
+		}
+		u.putSum(i, sum)
+	}
+}
