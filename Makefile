@@ -12,7 +12,7 @@ RACETIME  ?= 10m#     the same under the race detector, which is several times s
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe rates fuzz clean
+.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe interop rates fuzz clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -89,6 +89,12 @@ bench-charts: ## measures for the charts of docs/ and draws them
 
 bench-dedupe: ## dedupe beside sort -u, awk and others (bench/dedupe.sh)
 	@sh bench/dedupe.sh
+
+# Java, Node.js and Redis come from apt-get, packages of JavaScript into the cache.
+interop: ## every format, both ways, with the programs themselves, which it installs
+	@dir="$${XDG_CACHE_HOME:-$$HOME/.cache}/bloomery-interop"; \
+	sh bench/interop/install.sh "$$dir" && cd bench/interop && \
+	$(GO) run . -guava "$${GUAVA:-/usr/share/java/guava.jar}" -modules "$$dir/node_modules" -docs ../../docs/interop.md
 
 # The package comes before -rates: after a flag of the test's own, go test takes what
 # follows for the test's arguments.

@@ -2,6 +2,8 @@ package bloom_test
 
 import (
 	"errors"
+	"math/bits"
+	"math/rand/v2"
 	"sync"
 	"testing"
 
@@ -98,4 +100,34 @@ func littleEndian(i uint64) []byte {
 		b[j] = byte(i >> (8 * j))
 	}
 	return b
+}
+
+func TestAddDisjoint(t *testing.T) {
+	f, err := bloom.New(100_000, 0.01)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := f.Clone()
+	const workers = 4
+	var hashes [workers][]uint64
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 100_000 {
+		h := rng.Uint64()
+		block, _ := bits.Mul64(h, f.Plan().Blocks)
+		hashes[block%workers] = append(hashes[block%workers], h)
+	}
+	var wait sync.WaitGroup
+	var added, wanted int
+	var counts [workers]int
+	for i, own := range hashes {
+		wanted += want.AddHashes(own, nil)
+		wait.Go(func() { counts[i] = f.AddDisjoint(own, nil) })
+	}
+	wait.Wait()
+	for _, n := range counts {
+		added += n
+	}
+	if added != wanted || !f.Equal(want) || f.Added() != uint64(wanted) {
+		t.Errorf("%d keys were new, want %d; Added() = %d", added, wanted, f.Added())
+	}
 }

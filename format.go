@@ -26,7 +26,7 @@ import (
 // changes a file in place, and update_file.go is the one who does.
 const (
 	formatMagic   = "bloomery"
-	formatVersion = 0 // not frozen yet
+	formatVersion = 1 // frozen: testdata/golden loads for ever
 
 	pageBytes  = 4096
 	bodyOffset = 3 * pageBytes

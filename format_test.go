@@ -710,7 +710,8 @@ func TestImpossibleFields(t *testing.T) {
 		text   string
 	}{
 		{"magic", u16(0, 0), format, "it does not begin with"},
-		{"version 1", u16(8, 1), version, "file version 1, this release reads 0"},
+		{"version 0", u16(8, 0), version, "file version 0, this release reads 1"},
+		{"version 2", u16(8, 2), version, "file version 2, this release reads 1"},
 		{"version 65535", u16(8, 65535), version, "file version 65535"},
 		{"kind 0", u16(10, 0), version, "kind 0"},
 		{"kind 99", u16(10, 99), version, "kind 99"},

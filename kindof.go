@@ -48,15 +48,27 @@ func KindOf(path string) (Kind, error) {
 		return 0, err
 	}
 	defer file.Close()
-	page := make([]byte, pageBytes)
-	if n, err := io.ReadFull(file, page); err == io.EOF || err == io.ErrUnexpectedEOF {
-		return 0, fmt.Errorf("%s: %w: it has only %d bytes", path, ErrFormat, n)
-	} else if err != nil {
+	head := make([]byte, pageBytes)
+	n, err := io.ReadFull(file, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return 0, fmt.Errorf("%s: bloom: reading: %w", path, err)
 	}
-	h, err := decodeHeader(page)
+	kind, err := KindOfHead(head[:n])
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return kind, nil
+}
+
+// KindOfHead is [KindOf] for a file that begins so: head has its first 4,096
+// bytes, or more.
+func KindOfHead(head []byte) (Kind, error) {
+	if len(head) < pageBytes {
+		return 0, fmt.Errorf("%w: it has only %d bytes", ErrFormat, len(head))
+	}
+	h, err := decodeHeader(head[:pageBytes])
+	if err != nil {
+		return 0, err
 	}
 	return Kind(h.kind), nil
 }

@@ -1,30 +1,53 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"strings"
+	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
 	"github.com/spf13/cobra"
 )
 
 // buildCommand is `bloomery build`.
 type buildCommand struct {
 	output        string
-	keys          countFlag
+	keys          keysFlag
 	rate          rateFlag
+	kind          string
+	span          time.Duration
+	format        string
+	scheme        string
+	bits          bitsFlag
+	probes        int
+	folds         countFlag
 	budget        sizeFlag
 	seed          uint64
 	secret        string
 	meta          []string
+	normalize     string
+	funnel        string
 	force         bool
 	allowOverfull bool
 	null          bool
 	asJSON        bool
 }
+
+// keysFlag is -n: a number, zero for "count all lines", or auto.
+type keysFlag struct {
+	n    countFlag
+	auto bool
+}
+
+func (f *keysFlag) Set(s string) error {
+	if f.auto = s == "auto"; f.auto {
+		return nil
+	}
+	return f.n.Set(s)
+}
+func (f *keysFlag) String() string { return f.n.String() }
+func (f *keysFlag) Type() string   { return "N" }
 
 func newBuild() *cobra.Command {
 	b := &buildCommand{rate: 0.001}
@@ -35,27 +58,48 @@ func newBuild() *cobra.Command {
 it to F: beside it first and then renamed, so that F is never half a filter. It
 reports on standard error what was read and how full the filter is.
 
-Without -n the lines are counted first, which takes files that can be read
-twice. A filter that gets more different keys than planned is refused.`,
+Without -n the lines are counted first, and with -n auto the different ones are
+estimated, which takes files that can be read twice. A filter that gets more
+different keys than planned is refused.
+
+--kind makes another kind of filter: splitblock, classic, counting, scalable
+(which grows, and so needs no -n) or window (which forgets after --span). With
+--format the file is one of another program's, sized as that program would.
+` + normalizeHelp,
 		Example: `  bloomery build -o seen.bloom urls.txt
   zcat logs/*.gz | bloomery build -o ips.bloom -n 5M -p 1e-4
-  bloomery build -o list.bloom -p '1 in 10000' --meta source=hashlookup hashes.txt.zst -n 1e6
+  bloomery build -o list.bloom -n auto -p '1 in 10000' --meta source=hashlookup hashes.txt.zst
+  bloomery build -o urls.bloom --normalize trim,url urls.txt
+  bloomery build -o list.dcso --format dcso -n 1e6 -p 1e-4 hashes.txt
   find . -print0 | bloomery build -0 -o files.bloom -n 1M`,
 		RunE:                  b.run,
 		DisableFlagsInUseLine: true,
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&b.output, "output", "o", "", "the filter `F`ILE to write")
-	flags.VarP(&b.keys, "keys", "n", "the number of different lines to plan for (default: count all lines first)")
+	addOutput(cmd, &b.output, &b.force)
+	flags.VarP(&b.keys, "keys", "n", "the number of different lines to plan for, or auto (default: count all lines first)")
 	flags.VarP(&b.rate, "rate", "p", `the false-positive rate: 0.001, 0.1%, 1/1000, "1 in 1000"`)
+	flags.StringVar(&b.kind, "kind", "filter", "the `KIND` of filter: "+joined(kindNames()))
+	flags.DurationVar(&b.span, "span", 0, "of a window: how long a line is remembered at least, like 24h")
+	flags.StringVar(&b.format, "format", "", "write the `FORMAT` of another program; see 'bloomery convert --list'")
+	flags.StringVar(&b.scheme, "scheme", "", "of a classic, or a format that has several: the `SCHEME` from a key to its positions")
+	flags.Var(&b.bits, "bits", "of a classic or another program's format: m, in place of what -n and -p give")
+	flags.IntVar(&b.probes, "probes", 0, "of the same: `K`, the bits that a key sets")
+	flags.Var(&b.folds, "folds", "make the filter so that 'bloomery fold --by N' can make it smaller later")
 	flags.Uint64Var(&b.seed, "seed", 0, "seed of the hash; it stands in the file")
 	flags.StringArrayVar(&b.meta, "meta", nil, "note `KEY=VALUE` in the file; may be repeated")
-	flags.BoolVar(&b.force, "force", false, "replace F if it is there")
 	flags.BoolVar(&b.allowOverfull, "allow-overfull", false, "go on beyond n keys, at a higher rate than planned")
+	flags.StringVar(&b.funnel, "funnel", "", "the `FUNNEL` that Guava's keys go through: "+joined(funnelNames()))
 	addNull(cmd, &b.null)
+	addNormalize(cmd, &b.normalize)
 	addSecret(cmd, &b.secret)
 	addBudget(cmd, &b.budget)
 	addJSON(cmd, &b.asJSON, "print the report as one JSON object on standard output")
+	cmd.MarkFlagsMutuallyExclusive("kind", "format")
+	cmd.RegisterFlagCompletionFunc("kind", fixed(kindNames()...))
+	cmd.RegisterFlagCompletionFunc("format", completeFormats)
+	cmd.RegisterFlagCompletionFunc("scheme", completeSchemes)
+	cmd.RegisterFlagCompletionFunc("funnel", fixed(funnelNames()...))
 	return cmd
 }
 
@@ -63,77 +107,76 @@ func (b *buildCommand) run(cmd *cobra.Command, args []string) error {
 	if b.output == "" || b.output == "-" {
 		return usagef("name the file to write: -o seen.bloom")
 	}
-	if err := b.mayWrite(); err != nil {
+	if err := mayWrite(b.output, b.force); err != nil {
 		return err
 	}
+	exitWhenInterrupted()
 	sources, err := findSources(args, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	f, counted, err := b.newFilter(sources)
+	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
+	f, counted, err := b.newFile(sources, tell)
 	if err != nil {
 		return err
 	}
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
+	defer f.Close()
 	hintTerminal(tell, sources)
 	lines, err := b.fill(f, sources, tell, counted)
 	tell.finish()
 	if err != nil {
 		return err
 	}
-	if err := b.mayWrite(); err != nil { // it may have come meanwhile
+	if err := mayWrite(b.output, b.force); err != nil { // it may have come meanwhile
 		return err
 	}
-	if err := f.Save(b.output); err != nil {
+	if err := replaceFile(b.output, nil, f.writeTo); err != nil {
 		return err
 	}
 	return b.report(cmd, tell, f, lines)
 }
 
-// mayWrite refuses to overwrite a file that was not meant to be.
-func (b *buildCommand) mayWrite() error {
-	if b.force {
-		return nil
-	}
-	_, err := os.Lstat(b.output)
-	if err == nil {
-		return fmt.Errorf("%s: is there already: give another name, or --force to replace it", b.output)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return inputError(b.output, err)
-}
-
-// newFilter makes the empty filter. counted says that n is the number of lines.
-func (b *buildCommand) newFilter(sources []*source) (f *bloom.Filter, counted bool, err error) {
+// newFile makes the empty filter and what its file is to say. counted says that
+// n is the number of lines.
+func (b *buildCommand) newFile(sources []*source, tell *teller) (f *filterFile, counted bool, err error) {
 	meta, err := parseMeta(b.meta)
 	if err != nil {
 		return nil, false, err
 	}
-	secret, err := readSecret(b.secret)
+	if b.normalize != "" {
+		meta[normalizeMeta] = b.normalize
+	}
+	f = &filterFile{path: b.output}
+	if f.keys, err = newKeyMap(b.funnel, b.normalize); err != nil {
+		return nil, false, err
+	}
+	size, err := b.size(f.keys, sources, tell)
 	if err != nil {
 		return nil, false, err
 	}
-	if secret != nil && b.seed != 0 {
-		return nil, false, usagef("give --seed or --secret, not both: a secret takes the seed's place")
-	}
-	keys := uint64(b.keys)
-	if keys == 0 {
-		keys, counted, err = countLines(sources, separator(b.null))
-		if err != nil {
-			return nil, false, err
-		}
-		if !counted {
-			return nil, false, usagef("say with -n how many different lines to plan for: they can be counted first only in files that are not packed")
-		}
-		keys = max(keys, 1)
-	}
-	f, err = newFilter(bloom.Config{Keys: keys, Rate: float64(b.rate), Seed: b.seed, Secret: secret}, uint64(b.budget))
-	if err != nil {
+	if err := b.makeFilter(f, size); err != nil {
 		return nil, false, err
 	}
-	return f, counted, f.SetMeta(meta)
+	f.kind = kindOf(f.Filter)
+	if err := b.note(f, meta, tell); err != nil {
+		f.Close()
+		return nil, false, err
+	}
+	return f, size.counted, nil
+}
+
+// note puts the metadata into the filter, if its file has any.
+func (b *buildCommand) note(f *filterFile, meta map[string]string, tell *teller) error {
+	if n, ok := f.Filter.(noted); ok && f.foreign == nil {
+		return n.SetMeta(meta)
+	}
+	if len(b.meta) > 0 {
+		return usagef("--meta: files of a %s in the format %s keep no metadata: leave it out, or build a filter or a splitblock", f.kind, f.format())
+	}
+	if b.normalize != "" {
+		tell.warn("the file of a %s in the format %s cannot note --normalize %s: give it to every check and add, too", f.kind, f.format(), b.normalize)
+	}
+	return nil
 }
 
 func parseMeta(pairs []string) (map[string]string, error) {
@@ -142,6 +185,9 @@ func parseMeta(pairs []string) (map[string]string, error) {
 		key, value, ok := strings.Cut(pair, "=")
 		if !ok || key == "" {
 			return nil, usagef("--meta wants KEY=VALUE, not %q", pair)
+		}
+		if key == normalizeMeta {
+			return nil, usagef("--meta %s is --normalize's, which also does it: give that", key)
 		}
 		if _, twice := meta[key]; twice {
 			return nil, usagef("--meta %s was given twice", key)
@@ -152,39 +198,65 @@ func parseMeta(pairs []string) (map[string]string, error) {
 }
 
 // fill adds all lines, and stops where the filter is over-full.
-func (b *buildCommand) fill(f *bloom.Filter, sources []*source, tell *teller, counted bool) (lines uint64, err error) {
-	watch := newGauge(f, counted)
+func (b *buildCommand) fill(f *filterFile, sources []*source, tell *teller, counted bool) (lines uint64, err error) {
+	var watch *gauge // nil: the filter makes room itself
+	if !grows(f.Filter) {
+		watch = newGauge(f, counted)
+	}
 	reader := &lineReader{
 		sources:    sources,
 		separator:  separator(b.null),
 		count:      tell.read,
 		beforeWait: func() error { return nil },
 	}
-	to, err := newAdder(f)
-	if err != nil {
-		return 0, err
+	var to adder = anyAdder{f}
+	if ours, ok := f.Filter.(*bloom.Filter); ok {
+		if to, err = newAdder(ours); err != nil {
+			return 0, err
+		}
 	}
 	err = reader.each(func(part batch) error {
 		lines += uint64(len(part.keys))
-		return b.watch(watch, to.add(part.keys), lines, tell)
+		keys, err := f.keys.keysOf(part.keys)
+		if err != nil {
+			return err
+		}
+		return b.watch(f, watch, to.add(keys), lines, tell)
 	})
 	isNew, closing := to.finish()
 	if err == nil {
 		err = closing
 	}
 	if err == nil {
-		err = b.watch(watch, isNew, lines, tell)
+		err = b.watch(f, watch, isNew, lines, tell)
 	}
 	return lines, err
 }
 
+// anyAdder adds to a filter of any kind.
+type anyAdder struct{ filter interop.Filter }
+
+func (a anyAdder) add(keys [][]byte) int { return a.filter.AddMany(keys, nil) }
+func (a anyAdder) finish() (int, error)  { return 0, nil }
+
 // watch warns of a filter that gets full, or refuses to go on.
-func (b *buildCommand) watch(watch *gauge, isNew int, lines uint64, tell *teller) error {
+func (b *buildCommand) watch(f *filterFile, watch *gauge, isNew int, lines uint64, tell *teller) error {
+	if watch == nil {
+		if g, ok := f.Filter.(growing); ok && g.Err() != nil {
+			return fmt.Errorf("%w, after %s lines; %s was not written: give a larger --budget, or a larger -n to begin with", g.Err(), commas(lines), b.output)
+		}
+		return nil
+	}
 	level, r := watch.add(isNew)
-	switch {
+	switch planned := r.Plan.Keys; {
 	case level == 0:
 	case level < 1:
 		tell.warn("%s", nearlyFull(r))
+	case lines <= planned:
+		// No more lines than keys were planned for, so the estimate is too high,
+		// as where another program's hash is uneven. Look again a little later.
+		watch.levels = fullness[1:]
+		watch.lookAt = watch.added + planned/1000 + 1
 	case b.allowOverfull:
 		tell.warn("%s", overfull(r))
 	default:
@@ -203,7 +275,7 @@ type buildJSON struct {
 	filterJSON
 }
 
-func (b *buildCommand) report(cmd *cobra.Command, tell *teller, f *bloom.Filter, lines uint64) error {
+func (b *buildCommand) report(cmd *cobra.Command, tell *teller, f *filterFile, lines uint64) error {
 	r := f.Report()
 	if b.asJSON {
 		return printJSON(cmd.OutOrStdout(), buildJSON{b.output, lines, r.Added, lines - r.Added, describeFilter(r)})

@@ -10,11 +10,17 @@ import (
 // doubling from there on, while the rate goes up steeply.
 var fullness = []float64{0.9, 1, 2, 4, 8}
 
+// reported is a filter that tells how full it is.
+type reported interface {
+	Plan() bloom.Plan
+	Report() bloom.Report
+}
+
 // A gauge watches a filter fill up. Reading the bits at every batch would cost
 // more than adding, so it looks again only when enough keys were new for the
 // next level to be near.
 type gauge struct {
-	filter *bloom.Filter
+	filter reported
 	levels []float64 // still to come
 	added  uint64    // keys answered "new" so far
 	lookAt uint64
@@ -22,10 +28,15 @@ type gauge struct {
 
 // newGauge watches a filter from empty. known says that the number of keys was
 // counted beforehand: being nearly full is then as it should be.
-func newGauge(f *bloom.Filter, known bool) *gauge {
+func newGauge(f reported, known bool) *gauge {
 	g := &gauge{filter: f, levels: fullness}
 	if known {
 		g.levels = fullness[1:]
+	}
+	if begun, ok := f.(interface{ Added() uint64 }); ok && begun.Added() > 0 {
+		g.added = begun.Added()
+		g.lookAt = g.added + g.before(float64(g.added))
+		return g
 	}
 	g.lookAt = g.before(0)
 	return g
@@ -46,6 +57,14 @@ func (g *gauge) add(isNew int) (level float64, r bloom.Report) {
 		g.lookAt = g.added + g.before(r.Keys)
 	}
 	return level, r
+}
+
+// left is how many more keys may be new before it looks again.
+func (g *gauge) left() int64 {
+	if len(g.levels) == 0 {
+		return math.MaxInt64
+	}
+	return int64(g.lookAt - g.added)
 }
 
 // passed reports whether the filter is so full: by the estimate for "nearly",

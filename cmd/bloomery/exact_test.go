@@ -29,6 +29,11 @@ func command(t *testing.T, args ...string) (stdout, stderr string, code int) {
 // repeat, and returns them.
 func millionLines(t *testing.T, seed uint64) (path string, lines []string) {
 	t.Helper()
+	return randomLines(t, seed, 1_000_000)
+}
+
+func randomLines(t *testing.T, seed uint64, n int) (path string, lines []string) {
+	t.Helper()
 	random := rand.New(rand.NewPCG(seed, 0))
 	path = filepath.Join(t.TempDir(), "lines")
 	file, err := os.Create(path)
@@ -37,8 +42,8 @@ func millionLines(t *testing.T, seed uint64) (path string, lines []string) {
 	}
 	defer file.Close()
 	w := bufio.NewWriter(file)
-	for range 1_000_000 {
-		i := random.IntN(700_000)
+	for range n {
+		i := random.IntN(n * 7 / 10)
 		line := strings.Repeat("x", i%190) + strconv.Itoa(i)
 		if i == 0 {
 			line = ""

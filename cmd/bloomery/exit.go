@@ -25,6 +25,12 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
+// isStatus reports whether err is no accident.
+func isStatus(err error) bool {
+	var status exitStatus
+	return errors.As(err, &status)
+}
+
 // selected is how a command that selects lines ends.
 func selected(lines uint64) error {
 	if lines == 0 {
@@ -61,9 +67,9 @@ func execute(root *cobra.Command) int {
 	return exitError
 }
 
-// libraryPrefix begins every error of package bloom; inside the tool it says
-// nothing. A file's name may end with it, so what comes before matters.
-var libraryPrefix = regexp.MustCompile(`(^|: )bloom: `)
+// libraryPrefix begins every error of packages bloom and interop; inside the tool
+// it says nothing. A file's name may end with it, so what comes before matters.
+var libraryPrefix = regexp.MustCompile(`(^|: )(?:bloom|interop): `)
 
 // complain prints an error.
 func complain(stderr io.Writer, err error) {

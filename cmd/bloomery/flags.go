@@ -30,6 +30,16 @@ func addSecret(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "secret", "", "hash with the secret in `FILE`: 16 bytes, or 32 hexadecimal digits")
 }
 
+func addNormalize(cmd *cobra.Command, forms *string) {
+	cmd.Flags().StringVar(forms, "normalize", "", "bring lines into a normal `FORM` first: url, lower, upper, trim or hex")
+	cmd.RegisterFlagCompletionFunc("normalize", fixed("url", "lower", "upper", "trim", "hex"))
+}
+
+func addOutput(cmd *cobra.Command, path *string, force *bool) {
+	cmd.Flags().StringVarP(path, "output", "o", "", "the filter `FILE` to write")
+	cmd.Flags().BoolVar(force, "force", false, "replace the file if it is there")
+}
+
 func separator(null bool) byte {
 	if null {
 		return 0
@@ -56,24 +66,6 @@ func readSecret(path string) ([]byte, error) {
 			path, bloom.SecretBytes, 2*bloom.SecretBytes, bloom.SecretBytes)
 	}
 	return secret, nil
-}
-
-// openFilter maps a filter file, and gives it its secret.
-func openFilter(path, secretPath string) (*bloom.Filter, error) {
-	secret, err := readSecret(secretPath)
-	if err != nil {
-		return nil, err
-	}
-	f, err := bloom.Open(path)
-	if err != nil {
-		return nil, withAdvice(err)
-	}
-	if secret != nil {
-		if err := f.SetSecret(secret); err != nil {
-			return nil, withAdvice(fmt.Errorf("%s: %w", path, err))
-		}
-	}
-	return f, nil
 }
 
 // printJSON prints one object on a line of its own.

@@ -5,6 +5,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/bloomery/bloom"
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 type infoCommand struct {
 	verify bool
 	asJSON bool
+	formatFlags
 }
 
 func newInfo() *cobra.Command {
@@ -22,42 +24,50 @@ func newInfo() *cobra.Command {
 		Use:   "info F...",
 		Short: "Print what a filter file knows about itself",
 		Long: `Info prints how a filter was planned and how full it is: the false-positive rate
-it has now and the number of keys it holds, both worked out from its bits. Of a
-filter above 64 MiB a sample is read.`,
+it has now and the number of keys it holds, both worked out from its bits,
+whatever its file claims. Of a filter above 64 MiB a sample is read. F may be a
+filter of any kind, also one that another program wrote.`,
 		Example: `  bloomery info seen.bloom
   bloomery info --verify *.bloom
-  bloomery info --json seen.bloom | jq .rate_now`,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef("name the filter file: bloomery info seen.bloom")
-			}
-			return nil
-		},
+  bloomery info --json seen.bloom | jq .rate_now
+  bloomery info hashlookup-full.bloom            # DCSO's format is known by its bytes`,
+		Args:                  someFilters("bloomery info seen.bloom"),
 		RunE:                  func(cmd *cobra.Command, args []string) error { return c.run(cmd.OutOrStdout(), args) },
 		DisableFlagsInUseLine: true,
 	}
 	cmd.Flags().BoolVar(&c.verify, "verify", false, "check the whole file against its checksums first")
+	addFormat(cmd, &c.formatFlags)
 	addJSON(cmd, &c.asJSON, "print one JSON object for each file, on a line of its own")
 	return cmd
 }
 
+// someFilters wants at least one filter file.
+func someFilters(example string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return usagef("name the filter file: %s", example)
+		}
+		return nil
+	}
+}
+
 func (c *infoCommand) run(stdout io.Writer, paths []string) error {
-	var filters []*bloom.Filter
+	var files []*filterFile
+	defer func() { closeAll(files) }()
 	for _, path := range paths {
-		f, err := openFilter(path, "")
+		f, err := c.open(path, toRead)
 		if err != nil {
 			return err
 		}
-		defer f.Close()
-		filters = append(filters, f)
+		files = append(files, f)
 	}
-	for i, f := range filters {
+	for i, f := range files {
 		if c.verify {
-			if err := f.Verify(); err != nil {
-				return withAdvice(fmt.Errorf("%s: %w", paths[i], err))
+			if err := f.verify(); err != nil {
+				return err
 			}
 		}
-		v := c.describe(paths[i], f)
+		v := describe(f, c.verify)
 		if c.asJSON {
 			if err := printJSON(stdout, v); err != nil {
 				return err
@@ -74,52 +84,166 @@ func (c *infoCommand) run(stdout io.Writer, paths []string) error {
 	return nil
 }
 
+// verify checks the checksums of a file that was only mapped; all others were
+// checked when they were read.
+func (f *filterFile) verify() error {
+	mapped, ok := f.Filter.(*bloom.Filter)
+	if !ok {
+		return nil
+	}
+	if err := mapped.Verify(); err != nil {
+		return withAdvice(fmt.Errorf("%s: %w", f.path, err))
+	}
+	return nil
+}
+
 // infoJSON is everything that a filter file knows.
 type infoJSON struct {
 	File      string            `json:"file"`
 	FileBytes int64             `json:"file_bytes"`
+	Format    string            `json:"format"`
+	Packed    bool              `json:"packed,omitempty"` // with gzip
 	Kind      string            `json:"kind"`
-	Hash      string            `json:"hash"`
+	Scheme    string            `json:"scheme,omitempty"`
+	Hash      string            `json:"hash,omitempty"`
 	Seed      *uint64           `json:"seed,omitempty"`
 	Secret    string            `json:"secret_fingerprint,omitempty"`
 	Verified  bool              `json:"verified"`
 	Meta      map[string]string `json:"meta,omitempty"`
 	filterJSON
-	report bloom.Report
+
+	Layers         []filterJSON      `json:"layers,omitempty"`      // of a scalable, oldest first
+	Generations    []filterJSON      `json:"generations,omitempty"` // of a window, oldest first
+	SpanSeconds    float64           `json:"span_seconds,omitempty"`
+	ChainLayers    []layerJSON       `json:"chain_layers,omitempty"` // of RedisBloom's, oldest first
+	Saturated      *uint64           `json:"saturated_counters,omitempty"`
+	Exceptions     *int              `json:"exceptions,omitempty"`
+	ExceptionBytes *int              `json:"exception_bytes,omitempty"`
+	DataBytes      int               `json:"data_bytes,omitempty"` // free data behind the filter
+	Details        map[string]string `json:"details,omitempty"`    // in the words of the file's program
+
+	report  bloom.Report
+	about   string
+	parts   []bloom.Report
+	details [][2]string
 }
 
-func (c *infoCommand) describe(path string, f *bloom.Filter) infoJSON {
+// layerJSON is a layer of RedisBloom's chain.
+type layerJSON struct {
+	Keys   uint64  `json:"keys"` // planned
+	Rate   float64 `json:"rate"` // planned
+	Bits   uint64  `json:"bits"`
+	Probes int     `json:"probes"`
+	Bytes  uint64  `json:"bytes"`
+	Added  uint64  `json:"added"`
+}
+
+// abouts say what a kind is.
+var abouts = map[string]string{
+	"filter":     "paired lines",
+	"splitblock": "split blocks, as in Parquet",
+	"classic":    "any bits, as in the textbooks",
+	"counting":   "paired lines of counters, from which keys can be removed",
+	"scalable":   "a chain of filters that grows",
+	"window":     "a ring of filters that forgets",
+	"exceptions": "paired lines, and a list of known false positives",
+	"chain":      "a chain of filters that grows",
+}
+
+func describe(f *filterFile, verified bool) infoJSON {
 	r := f.Report()
 	v := infoJSON{
-		File:       path,
-		FileBytes:  f.FileBytes(),
-		Kind:       "filter",
-		Verified:   c.verify,
-		Meta:       f.Meta(),
+		File:       f.path,
+		FileBytes:  f.info.Size(),
+		Format:     f.format(),
+		Packed:     f.packed,
+		Kind:       f.kind,
+		Verified:   verified,
+		Meta:       f.meta(),
 		filterJSON: describeFilter(r),
 		report:     r,
+		about:      abouts[f.kind],
 	}
-	id := f.HashIdentity()
+	if hashed, ok := f.Filter.(interface{ HashIdentity() bloom.HashIdentity }); ok {
+		v.describeHash(hashed.HashIdentity())
+	}
+	switch k := f.Filter.(type) {
+	case *bloom.Classic:
+		v.Scheme = k.Scheme().Name()
+	case countingFilter:
+		saturated := k.Counting.Report().Saturated
+		v.Saturated, v.Bytes = &saturated, k.Bytes()
+	case exceptionsFilter:
+		x := k.Exceptions.Report()
+		v.Exceptions, v.ExceptionBytes = &x.Exceptions, &x.ExceptionBytes
+	case *bloom.Window:
+		v.SpanSeconds = k.Span().Seconds()
+		v.parts = k.Generations()
+		v.Generations = describeParts(v.parts)
+	case *chainFilter:
+		for _, l := range k.Layers() {
+			v.ChainLayers = append(v.ChainLayers, layerJSON{l.Capacity, l.Rate, l.Bits, l.Probes, l.Bytes, l.Items})
+		}
+	case *bloom.Scalable:
+		v.parts = k.Layers()
+		v.Layers = describeParts(v.parts)
+	}
+	if f.foreign != nil {
+		v.about = f.foreign.Format.About
+		v.DataBytes = len(f.foreign.Data)
+		v.details = f.foreign.Details
+		for _, d := range v.details {
+			if v.Details == nil {
+				v.Details = make(map[string]string)
+			}
+			v.Details[d[0]] = d[1]
+		}
+	}
+	return v
+}
+
+func (v *infoJSON) describeHash(id bloom.HashIdentity) {
+	if id.Algorithm == 0 { // the scheme's own
+		return
+	}
 	v.Hash = id.Algorithm.String()
 	if id.Algorithm == bloom.SipHash {
 		v.Secret = fmt.Sprintf("%016x", id.Key)
 	} else {
 		v.Seed = &id.Key
 	}
-	return v
+}
+
+func describeParts(reports []bloom.Report) (parts []filterJSON) {
+	for _, r := range reports {
+		parts = append(parts, describeFilter(r))
+	}
+	return parts
 }
 
 func (v infoJSON) print(w io.Writer) error {
 	r := v.report
 	t := &table{to: w}
-	t.row("file", "%s (%s bytes)", v.File, commas(uint64(v.FileBytes)))
-	if v.Verified {
-		t.row("checksums", "all good")
+	packed := ""
+	if v.Packed {
+		packed = ", packed with gzip"
 	}
-	t.row("kind", "%s: paired lines", v.Kind)
+	t.row("file", "%s (%s bytes%s)", v.File, commas(uint64(v.FileBytes)), packed)
+	if v.Verified {
+		t.row("checksums", "%s", v.checked())
+	}
+	if v.Format != ourFormat {
+		t.row("format", "%s: %s", v.Format, v.about)
+		t.row("kind", "%s: %s", v.Kind, abouts[v.Kind])
+	} else {
+		t.row("kind", "%s: %s", v.Kind, v.about)
+	}
+	if v.Scheme != "" {
+		t.row("scheme", "%s", v.Scheme)
+	}
 	if v.Seed != nil {
 		t.row("hash", "%s, seed %d", v.Hash, *v.Seed)
-	} else {
+	} else if v.Secret != "" {
 		t.row("hash", "%s, secret with fingerprint %s", v.Hash, v.Secret)
 	}
 	t.row("planned keys", "%s (n)", commas(v.Keys))
@@ -131,11 +255,54 @@ func (v infoJSON) print(w io.Writer) error {
 	t.row("full", "%s%s", percent(r.Full()), warning(r))
 	t.row("remaining", "%s keys", commas(v.Remaining))
 	t.row("bits set", "%s", percent(v.Fill))
-	t.row("added", "%s keys were new when they were added", commas(v.Added))
+	if v.Format == ourFormat { // others keep no such count, or in their own words
+		t.row("added", "%s keys were new when they were added", commas(v.Added))
+	}
+	v.printParts(t)
+	for _, d := range v.details {
+		t.row(d[0], "%s", d[1])
+	}
+	if v.DataBytes > 0 {
+		t.row("data", "%s bytes behind the filter", commas(uint64(v.DataBytes)))
+	}
 	for _, key := range slices.Sorted(maps.Keys(v.Meta)) {
 		t.row("meta", "%s=%s", key, v.Meta[key])
 	}
 	return t.err
+}
+
+// checked is what --verify can say of a file that it found no fault with.
+func (v infoJSON) checked() string {
+	if v.Format != ourFormat {
+		return "none: the format has no checksums; its structure is sound"
+	}
+	return "all good"
+}
+
+// printParts prints what only some kinds have.
+func (v infoJSON) printParts(t *table) {
+	if v.Saturated != nil {
+		t.row("counters", "%s at %d, where they stay", commas(*v.Saturated), bloom.MaxCount)
+	}
+	if v.Exceptions != nil {
+		t.row("exceptions", "%s keys are answered no (%s bytes)", commas(uint64(*v.Exceptions)), commas(uint64(*v.ExceptionBytes)))
+	}
+	name := "layer"
+	if v.SpanSeconds > 0 {
+		name = "generation"
+		t.row("span", "%v: keys are found for so long at least", time.Duration(v.SpanSeconds*float64(time.Second)))
+		if whole := len(v.parts) - 2; whole >= 0 { // the last one is not over yet
+			r := v.parts[whole]
+			t.row("pace", "%s keys in the last whole generation, %s of what is planned", round(r.Keys), percent(r.Full()))
+		}
+	}
+	for i, r := range v.parts {
+		t.row(fmt.Sprintf("%s %d", name, i+1), "%s of %s keys, %s full%s, %s, rate now %s",
+			estimate(r), commas(r.Plan.Keys), percent(r.Full()), warning(r), binarySize(r.Plan.Bytes()), oneIn(r.Rate))
+	}
+	for i, l := range v.ChainLayers {
+		t.row(fmt.Sprintf("layer %d", i+1), "%s of %s keys, %s, planned for a rate of %s", commas(l.Added), commas(l.Keys), binarySize(l.Bytes), oneIn(l.Rate))
+	}
 }
 
 func rateError(r bloom.Report) string {

@@ -34,17 +34,22 @@ It keeps a few bits of each in a Bloom filter: no line is forgotten, and how
 often it says yes by mistake is for you to choose.
 
 Exit codes are those of grep: 0 something selected or done, 1 nothing selected,
-2 an error, and 3 with --strict when the filter is past its rate.`,
+2 an error, 3 with --strict when the filter is past its rate, and 130 at Ctrl-C.
+
+Filters of other programs (Guava, RedisBloom, DCSO bloom, Parquet and more; see
+'bloomery convert --list') are read, asked and added to as they are.`,
 		Example: `  bloomery dedupe access.log > lines.txt              # each line once
   bloomery build -o seen.bloom -p 0.01% urls.txt      # remember a set
   bloomery check -v seen.bloom new.txt                # what is not in it
+  bloomery add seen.bloom today.txt                   # remember more
   bloomery info seen.bloom                            # how full it is
   bloomery plan -n 1e9 -p 0.1%                        # what it would cost`,
 		SilenceErrors: true, // execute prints them, in our form
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newPlan(), newBuild(), newCheck(), newDedupe(), newInfo(), newVersion())
+	root.AddCommand(newPlan(), newBuild(), newAdd(), newCheck(), newDedupe(), newInfo(), newVerify(), newMerge(), newIntersect(), newFold(),
+		newConvert(), newMeta(), newPush(), newPull(), newBench(), newCompletion(), newMan(), newVersion())
 	for _, cmd := range root.Commands() {
 		cmd.Flags().SortFlags = false // help lists them as written: the important ones first
 	}

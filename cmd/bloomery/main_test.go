@@ -19,16 +19,20 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"bloomery": main})
 }
 
-// TestScript runs the sessions in testdata. They know four commands more than
+// TestScript runs the sessions in testdata. They know five commands more than
 // testscript does.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata",
+		// Under the race detector a program waits a second when it is done, which
+		// makes minutes of hundreds of commands.
+		Setup: func(env *testscript.Env) error { env.Setenv("GORACE", "atexit_sleep_ms=10"); return nil },
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": scriptStatus,
 			"lines":  scriptLines,
 			"pack":   scriptPack,
 			"poke":   scriptPoke,
+			"vector": scriptVector,
 		},
 	})
 }

@@ -79,15 +79,21 @@ func parseSize(s string) (uint64, error) {
 	return n, nil
 }
 
-// parseBits reads a number of bits, or a size in bytes if it ends with B.
+// parseBits reads a number of bits, also as a power of two, or a size in bytes if
+// it ends with B.
 func parseBits(s string) (uint64, error) {
+	if exponent, ok := strings.CutPrefix(s, "2^"); ok {
+		if e, err := strconv.ParseUint(exponent, 10, 6); err == nil && e <= 53 {
+			return 1 << e, nil
+		}
+	}
 	if strings.HasSuffix(s, "B") {
 		n, err := parseSize(s)
 		return 8 * n, err
 	}
 	n, err := parseCount(s)
 	if err != nil {
-		return 0, errors.New("want a number of bits like 1e9 or 10M, or a size like 2GiB")
+		return 0, errors.New("want a number of bits like 1e9, 10M or 2^30, or a size like 2GiB")
 	}
 	return n, nil
 }

@@ -43,6 +43,26 @@ func (w *lineWriter) write(b batch, answers []bool, want bool) error {
 	return err
 }
 
+// writeJob is write for the lines of a job, and holds nothing back.
+func (w *lineWriter) writeJob(j *job, want bool) error {
+	piece, at := 0, 0
+	for i, end := range j.ends {
+		if j.isNew[i] != want {
+			if piece < at {
+				if _, err := w.to.Write(j.text[piece:at]); err != nil {
+					return err
+				}
+			}
+			piece = end
+		}
+		at = end
+	}
+	if _, err := w.to.Write(j.text[piece:at]); err != nil {
+		return err
+	}
+	return w.flush()
+}
+
 func (w *lineWriter) flush() error { return w.to.Flush() }
 
 // refuseLoop refuses to read the file that the lines are written to: each line

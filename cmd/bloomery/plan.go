@@ -1,8 +1,9 @@
 package main
 
 import (
+	"fmt"
 	"io"
-	"math"
+	"strings"
 
 	"github.com/bloomery/bloom"
 	"github.com/spf13/cobra"
@@ -10,25 +11,45 @@ import (
 
 // planCommand is `bloomery plan`.
 type planCommand struct {
-	keys   countFlag
-	rate   rateFlag
-	bits   bitsFlag
-	probes int
-	budget sizeFlag
-	asJSON bool
+	keys    countFlag
+	rate    rateFlag
+	bits    bitsFlag
+	probes  int
+	layouts []string
+	budget  sizeFlag
+	plot    string
+	force   bool
+	asJSON  bool
 }
 
 func newPlan() *cobra.Command {
 	p := &planCommand{}
 	cmd := &cobra.Command{
-		Use:   "plan {-n N -p P | -n N -m BITS | -p P -m BITS}",
+		Use:   "plan {-n N -p P | -n N -m BITS | -p P -m BITS} [-k K]",
 		Short: "Work out how large a filter must be, or what it can hold",
 		Long: `Plan sizes a filter from two of n (different keys), p (false-positive rate) and
-m (bits), and prints the rest. Nothing is made.`,
-		Example: `  bloomery plan -n 1e9 -p 0.1%
-  bloomery plan -n 1e9 -m 2GiB
-  bloomery plan -p '1 in 1000' -m 64MiB
-  bloomery plan -n 50M -p 1e-6 --budget 256MiB --json`,
+m (bits), and prints the rest: what it costs, how the other layouts compare,
+whether it fits into this machine's memory, and commands to paste. Nothing is
+made. With all three it says whether m bits keep the rate.
+
+The layouts are
+  paired     the default, and what build makes: two cache lines a lookup, at a
+             few percent more space than the textbook's
+  split      Parquet's split blocks: one cache line; for rates of 0.3% or more
+  classic    the textbook's: bits anywhere, a cache line for each; any k
+  counting   paired, with a counter of four bits for each of the m bits, so that
+             keys can be removed: four times the memory
+The first one that --layout names is planned, the others stand beside it.
+
+--plot draws two charts into one file: the rate against bits per key, for each k
+of a textbook filter and for the other layouts; and the rate of the planned
+filter with a tenth of its keys up to ten times as many.`,
+		Example: `  bloomery plan -n 1e9 -p 0.1%                           # how large?
+  bloomery plan -n 1e9 -m 2GiB                           # how good?
+  bloomery plan -p '1 in 1000' -m 64MiB                  # how many?
+  bloomery plan -n 50M -p 1e-6 --budget 128MiB           # too little: exit code 2
+  bloomery plan -n 1e6 -p 1% -k 4 --layout classic,split
+  bloomery plan -n 1e9 -p 0.1% --plot chart.svg`,
 		Args:                  noArgs,
 		RunE:                  func(cmd *cobra.Command, _ []string) error { return p.run(cmd.OutOrStdout()) },
 		DisableFlagsInUseLine: true,
@@ -37,87 +58,207 @@ m (bits), and prints the rest. Nothing is made.`,
 	flags.VarP(&p.keys, "keys", "n", "n, the number of different keys: 1000000, 1e6, 1_000_000, 1M")
 	flags.VarP(&p.rate, "rate", "p", `p, the false-positive rate: 0.001, 0.1%, 1/1000, "1 in 1000"`)
 	flags.VarP(&p.bits, "bits", "m", "m, the size in bits, or in bytes with a unit like 2GiB")
-	flags.IntVarP(&p.probes, "probes", "k", 0, "k, bits set per key: even, 2 to 16 (default: the best)")
+	flags.IntVarP(&p.probes, "probes", "k", 0, "`K`, the bits set per key: paired and counting even, 2 to 16; split 8; classic 1 to 255 (default: the best)")
+	flags.StringSliceVar(&p.layouts, "layout", nil, "the `LAYOUTS` to compare, the planned one first: "+strings.Join(layoutNames(), ",")+" (default: all)")
+	cmd.RegisterFlagCompletionFunc("layout", fixed(layoutNames()...))
 	addBudget(cmd, &p.budget)
+	flags.StringVar(&p.plot, "plot", "", "draw charts of the plan into `FILE`, as SVG")
+	flags.BoolVar(&p.force, "force", false, "replace the file of --plot if it is there")
 	addJSON(cmd, &p.asJSON, "print one JSON object")
 	return cmd
 }
 
 func (p *planCommand) run(stdout io.Writer) error {
+	chosen, err := parseLayouts(p.layouts)
+	if err != nil {
+		return err
+	}
+	if err := p.checkLetters(chosen[0]); err != nil {
+		return err
+	}
+	if p.plot == "-" {
+		return usagef("name the file of the chart: --plot chart.svg")
+	}
+	if p.plot != "" {
+		if err := mayWrite(p.plot, p.force); err != nil {
+			return err
+		}
+	}
+	plan, err := chosen[0].plan(p.config(uint64(p.budget)))
+	if err != nil {
+		return err
+	}
+	v := p.describe(chosen, plan)
+	if p.plot != "" {
+		if err := replaceFile(p.plot, nil, p.chart(chosen[0], plan).figure().WriteSVG); err != nil {
+			return err
+		}
+	}
+	if p.asJSON {
+		return printJSON(stdout, v)
+	}
+	return v.print(stdout, p.keys == 0)
+}
+
+// config is what the flags say.
+func (p *planCommand) config(budget uint64) bloom.Config {
+	return bloom.Config{Keys: uint64(p.keys), Rate: float64(p.rate), Bits: uint64(p.bits), Probes: p.probes, Budget: budget}
+}
+
+// checkLetters refuses too few letters. What contradicts itself, the library
+// refuses.
+func (p *planCommand) checkLetters(l layout) error {
 	given := 0
 	for _, is := range []bool{p.keys != 0, p.rate != 0, p.bits != 0} {
 		if is {
 			given++
 		}
 	}
-	if given < 2 {
-		return usagef("give two of -n (keys), -p (rate) and -m (bits)")
+	switch {
+	case given >= 2:
+		return nil
+	case p.bits != 0 && p.probes != 0:
+		if l.name == "classic" {
+			return nil // n is what fills half of the bits
+		}
+		return usagef("-m and -k alone are a plan only with --layout classic: give -n (keys) or -p (rate) as well")
+	case p.probes != 0:
+		return usagef("give two of -n (keys), -p (rate) and -m (bits): -k is one more, and does not stand for any of them")
 	}
-	plan, err := bloom.Config{
-		Keys:   uint64(p.keys),
-		Rate:   float64(p.rate),
-		Bits:   uint64(p.bits),
-		Probes: p.probes,
-		Budget: uint64(p.budget),
-	}.Plan()
-	if err != nil {
-		return err
-	}
-	v := describe(plan, uint64(p.budget))
-	if p.asJSON {
-		return printJSON(stdout, v)
-	}
-	return v.print(stdout)
+	return usagef("give two of -n (keys), -p (rate) and -m (bits)")
 }
 
-// planJSON is a plan with what follows from it.
+// describe gathers all that is printed.
+func (p *planCommand) describe(chosen []layout, plan bloom.Plan) planJSON {
+	v := planJSON{
+		layoutJSON: describeLayout(chosen[0], plan),
+		Budget:     uint64(p.budget),
+		Machine:    machineJSON{machineMemory(), availableMemory()},
+		Commands:   p.commands(chosen[0], plan),
+	}
+	for i, l := range chosen {
+		row := v.layoutJSON
+		if i > 0 {
+			other, err := l.plan(p.config(0))
+			if err != nil {
+				row = layoutJSON{Layout: l.name, Refused: libraryPrefix.ReplaceAllString(err.Error(), "$1")}
+			} else {
+				row = describeLayout(l, other)
+			}
+		}
+		v.Layouts = append(v.Layouts, row)
+	}
+	return v
+}
+
+// chart is the plan as a picture.
+func (p *planCommand) chart(l layout, plan bloom.Plan) planChart {
+	target := plan.Rate
+	if p.rate != 0 {
+		target = float64(p.rate)
+	}
+	return planChart{layout: l, plan: plan, probes: p.probes, target: target}
+}
+
+// planJSON is a plan with what follows from it. The fields of the planned layout
+// are its own.
 type planJSON struct {
-	Keys         uint64  `json:"keys"`
-	Rate         float64 `json:"rate"`
-	OneIn        float64 `json:"one_in"`
-	Bits         uint64  `json:"bits"`
-	Probes       int     `json:"probes"`
-	Bytes        uint64  `json:"bytes"`
-	BitsPerKey   float64 `json:"bits_per_key"`
-	Overhead     float64 `json:"overhead"`       // over the textbook's best filter of this rate
-	RateAtDouble float64 `json:"rate_at_double"` // with 2n keys
-	LinesPerHit  float64 `json:"cache_lines_per_hit"`
-	LinesPerMiss float64 `json:"cache_lines_per_miss"`
-	Budget       uint64  `json:"budget_bytes,omitempty"`
+	layoutJSON
+	Budget   uint64       `json:"budget_bytes,omitempty"`
+	Machine  machineJSON  `json:"machine"`
+	Commands commandsJSON `json:"commands"`
+	Layouts  []layoutJSON `json:"layouts"`
 }
 
-func describe(p bloom.Plan, budget uint64) planJSON {
-	return planJSON{
+// layoutJSON is what one layout makes of the letters, or why it cannot.
+type layoutJSON struct {
+	*sizeJSON        // nil: refused
+	Layout    string `json:"layout"`
+	Refused   string `json:"refused,omitempty"`
+}
+
+type sizeJSON struct {
+	Keys         uint64   `json:"keys"`
+	Rate         float64  `json:"rate"`
+	OneIn        float64  `json:"one_in"`
+	Bits         uint64   `json:"bits"`
+	Probes       int      `json:"probes"`
+	Bytes        uint64   `json:"bytes"` // in memory
+	BitsPerKey   float64  `json:"bits_per_key"`
+	Overhead     *float64 `json:"overhead"`       // over the textbook's best filter of this rate; null at rate 1
+	RateAtDouble float64  `json:"rate_at_double"` // with 2n keys
+	LinesPerHit  float64  `json:"cache_lines_per_hit"`
+	LinesPerMiss float64  `json:"cache_lines_per_miss"`
+	FileBytes    uint64   `json:"file_bytes"`
+}
+
+// machineJSON is this machine's memory; zero if unknown.
+type machineJSON struct {
+	Memory    uint64 `json:"memory_bytes"`
+	Available uint64 `json:"available_bytes"`
+}
+
+func describeLayout(l layout, p bloom.Plan) layoutJSON {
+	memory := l.memory(p)
+	bitsPerKey := float64(memory) * 8 / float64(p.Keys)
+	if l.bytesPerByte == 1 {
+		bitsPerKey = p.BitsPerKey() // to the bit, not the byte
+	}
+	found, absent := l.lines(p)
+	return layoutJSON{Layout: l.name, sizeJSON: &sizeJSON{
 		Keys:         p.Keys,
 		Rate:         p.Rate,
 		OneIn:        1 / p.Rate,
 		Bits:         p.Bits,
 		Probes:       p.Probes,
-		Bytes:        p.Bytes(),
-		BitsPerKey:   p.BitsPerKey(),
-		Overhead:     p.BitsPerKey()/bloom.ClassicBitsPerKey(p.Rate) - 1,
+		Bytes:        memory,
+		BitsPerKey:   bitsPerKey,
+		Overhead:     finite(bitsPerKey/bloom.ClassicBitsPerKey(p.Rate) - 1),
 		RateAtDouble: p.RateAt(2 * p.Keys),
-		LinesPerHit:  2,
-		// The second line is read only if the first one passes; the two fill
-		// alike, so each passes with about the root of p.
-		LinesPerMiss: 1 + math.Sqrt(p.Rate),
-		Budget:       budget,
-	}
+		LinesPerHit:  found,
+		LinesPerMiss: absent,
+		FileBytes:    l.fileBytes(p),
+	}}
 }
 
-func (v planJSON) print(w io.Writer) error {
-	t := &table{to: w}
-	t.row("keys", "%s (n)", commas(v.Keys))
-	t.row("rate", "%s (p = %.4g)", oneIn(v.Rate), v.Rate)
-	t.row("bits", "%s (m)", commas(v.Bits))
-	t.row("bits set per key", "%d (k)", v.Probes)
-	t.row("memory", "%s bytes (%s)", commas(v.Bytes), binarySize(v.Bytes))
-	t.row("bits per key", "%.2f", v.BitsPerKey)
-	t.row("over the optimum", "%+.1f%% (a textbook filter takes %.2f bits per key)", 100*v.Overhead, v.BitsPerKey/(1+v.Overhead))
-	t.row("at twice the keys", "%s", oneIn(v.RateAtDouble))
-	t.row("cache lines read", "%.3g for a key that is there, %.4g for one that is not", v.LinesPerHit, v.LinesPerMiss)
-	if v.Budget != 0 {
-		t.row("budget", "%s bytes (%s): fits, %s used", commas(v.Budget), binarySize(v.Budget), percent(float64(v.Bytes)/float64(v.Budget)))
+// fit is how a filter of so many bytes gets along with this machine and the
+// budget, in a word; none if nothing is known.
+func (v planJSON) fit(bytes uint64) string {
+	switch m := v.Machine; {
+	case v.Budget != 0 && bytes > v.Budget:
+		return "over budget"
+	case v.Budget != 0:
+		return "fits"
+	case m.Memory == 0:
+		return ""
+	case bytes > m.Memory:
+		return "too large"
+	case m.Available != 0 && bytes > m.Available:
+		return "tight"
 	}
-	return t.err
+	return "fits"
+}
+
+// verdict is fit of the planned filter, in a sentence.
+func (v planJSON) verdict() string {
+	m := v.Machine
+	if m.Memory == 0 {
+		return "This machine does not say how much memory it has."
+	}
+	has := fmt.Sprintf("This machine has %s of memory", binarySize(m.Memory))
+	if m.Available != 0 {
+		has += fmt.Sprintf(", %s of it free", binarySize(m.Available))
+	}
+	size := binarySize(v.Bytes)
+	switch {
+	case v.Bytes > m.Memory:
+		return has + fmt.Sprintf(":\nthe filter does not fit. It wants more memory than %s, a higher rate or fewer keys.", size)
+	case m.Available != 0 && v.Bytes > m.Available:
+		return has + fmt.Sprintf(":\nthe filter's %s are tight; other programs must give memory back first.", size)
+	}
+	share := float64(v.Bytes) / float64(m.Memory)
+	if share < 0.001 {
+		return has + ":\nthe filter fits, and takes next to nothing of it."
+	}
+	return has + fmt.Sprintf(":\nthe filter fits, and takes %s of it.", percent(share))
 }

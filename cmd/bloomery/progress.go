@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -16,8 +17,9 @@ const (
 )
 
 // A teller is standard error: the messages, and while the work goes on a
-// progress bar below them, if a person watches.
+// progress bar below them, if a person watches. Any goroutine may use it.
 type teller struct {
+	sync.Mutex
 	to    io.Writer
 	bar   *progressbar.ProgressBar // nil: nobody watches
 	start time.Time
@@ -61,6 +63,8 @@ func newTeller(stderr, stdout io.Writer, printing bool, sources []*source) *tell
 
 // read counts bytes of the sources, and draws the bar when it is time.
 func (t *teller) read(n int) {
+	t.Lock()
+	defer t.Unlock()
 	if t.bar == nil {
 		return
 	}
@@ -75,6 +79,8 @@ func (t *teller) read(n int) {
 
 // finish removes the bar.
 func (t *teller) finish() {
+	t.Lock()
+	defer t.Unlock()
 	if t.shown {
 		t.bar.Clear()
 		t.shown = false
@@ -84,6 +90,8 @@ func (t *teller) finish() {
 
 // say prints a message.
 func (t *teller) say(format string, args ...any) {
+	t.Lock()
+	defer t.Unlock()
 	if t.shown {
 		t.bar.Clear()
 	}

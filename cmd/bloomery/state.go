@@ -21,8 +21,12 @@ func nearlyFull(r bloom.Report) string {
 }
 
 func overfull(r bloom.Report) string {
-	return fmt.Sprintf("the filter is over-full: about %s keys, planned for %s, false-positive rate now %s (planned %s)",
-		round(r.Keys), commas(r.Plan.Keys), oneIn(r.Rate), oneIn(r.Plan.Rate))
+	keys := "more keys than it can tell"
+	if finite(r.Keys) != nil {
+		keys = "about " + round(r.Keys) + " keys"
+	}
+	return fmt.Sprintf("the filter is over-full: %s, planned for %s, false-positive rate now %s (planned %s)",
+		keys, commas(r.Plan.Keys), oneIn(r.Rate), oneIn(r.Plan.Rate))
 }
 
 // filterJSON is the state of a filter, as build, dedupe and info print it.

@@ -13,6 +13,6 @@ type table struct {
 
 func (t *table) row(label, format string, args ...any) {
 	if t.err == nil {
-		_, t.err = fmt.Fprintf(t.to, "%-19s"+format+"\n", append([]any{label}, args...)...)
+		_, t.err = fmt.Fprintf(t.to, "%-18s "+format+"\n", append([]any{label}, args...)...)
 	}
 }

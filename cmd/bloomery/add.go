@@ -1,0 +1,241 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
+	"github.com/spf13/cobra"
+)
+
+// addCommand is `bloomery add`.
+type addCommand struct {
+	null          bool
+	grow          bool
+	allowOverfull bool
+	asJSON        bool
+	secret        string
+	normalize     string
+	formatFlags
+}
+
+func newAdd() *cobra.Command {
+	a := &addCommand{}
+	cmd := &cobra.Command{
+		Use:   "add F [FILE...]",
+		Short: "Add the lines of the input to a filter file",
+		Long: `Add puts the lines of the files, or of standard input, into the filter F, which
+may be of any kind, also one that another program wrote; F keeps its format. The
+result is written beside F and then renamed: until all lines are in, and also
+when the command is interrupted, F stays as it was. It reports on standard error
+how many lines were new and how many had been seen before.
+
+A filter that becomes 90% full is worth a warning. One that gets more keys than
+it was planned for is refused and stays as it was, unless told --grow, which
+turns a filter into a scalable one, or --allow-overfull.
+` + normalizeHelp,
+		Example: `  bloomery add seen.bloom today.txt
+  zcat logs/*.gz | bloomery add --json ips.bloom
+  bloomery add --grow seen.bloom more.txt        # from now on it grows
+  bloomery add list.dcso hashes.txt              # in DCSO's format, as before`,
+		Args:                  someFilters("bloomery add seen.bloom lines.txt"),
+		RunE:                  a.run,
+		DisableFlagsInUseLine: true,
+	}
+	flags := cmd.Flags()
+	flags.BoolVar(&a.grow, "grow", false, "rather than over-fill a filter make it a scalable one, whose rate is up to five times the planned one")
+	flags.BoolVar(&a.allowOverfull, "allow-overfull", false, "go on beyond n keys, at a higher rate than planned")
+	cmd.MarkFlagsMutuallyExclusive("grow", "allow-overfull")
+	addNull(cmd, &a.null)
+	addSecret(cmd, &a.secret)
+	addNormalize(cmd, &a.normalize)
+	addFormat(cmd, &a.formatFlags)
+	addJSON(cmd, &a.asJSON, "print the report as one JSON object on standard output")
+	return cmd
+}
+
+func (a *addCommand) run(cmd *cobra.Command, args []string) error {
+	exitWhenInterrupted()
+	f, err := a.open(args[0], toChange)
+	if err != nil {
+		return err
+	}
+	defer func() { f.Close() }()
+	if err := f.setNormalize(&a.formatFlags, a.normalize); err != nil {
+		return err
+	}
+	if err := unlock(a.secret, f); err != nil {
+		return err
+	}
+	sources, err := findSources(args[1:], cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
+	hintTerminal(tell, sources)
+	run := &addRun{addCommand: a, file: f, tell: tell}
+	err = run.do(&lineReader{
+		sources:    sources,
+		separator:  separator(a.null),
+		count:      tell.read,
+		beforeWait: func() error { return nil },
+	})
+	tell.finish()
+	if err != nil {
+		return err
+	}
+	if err := f.save(); err != nil {
+		return err
+	}
+	return run.report(cmd)
+}
+
+// addRun is one run over the input.
+type addRun struct {
+	*addCommand
+	file  *filterFile
+	gauge *gauge // nil: the filter grows
+	tell  *teller
+
+	lines, isNew uint64
+}
+
+func (r *addRun) do(reader *lineReader) error {
+	if err := r.begin(); err != nil {
+		return err
+	}
+	return reader.each(func(b batch) error {
+		keys, err := r.file.keys.keysOf(b.keys)
+		if err != nil {
+			return err
+		}
+		isNew := r.file.AddMany(keys, nil)
+		r.lines += uint64(len(keys))
+		r.isNew += uint64(isNew)
+		if r.gauge == nil {
+			return r.mayGrow()
+		}
+		level, report := r.gauge.add(isNew)
+		return r.watch(level, report)
+	})
+}
+
+// growing are filters that make room themselves, and say when they no longer can.
+type growing interface{ Err() error }
+
+// begin looks how full the filter is already.
+func (r *addRun) begin() error {
+	if grows(r.file.Filter) {
+		return r.mayGrow()
+	}
+	var level float64
+	var report bloom.Report
+	r.gauge, level, report = resumeGauge(r.file.Filter)
+	return r.watch(level, report)
+}
+
+// grows reports whether a filter makes room itself, or forgets.
+func grows(f interop.Filter) bool {
+	switch f.(type) {
+	case growing, *bloom.Window:
+		return true
+	}
+	return false
+}
+
+// mayGrow stops at a filter that has come to the limit of its growth. One of
+// RedisBloom's did not add the key then; one of ours did, at a higher rate.
+func (r *addRun) mayGrow() error {
+	g, ok := r.file.Filter.(growing)
+	if !ok || g.Err() == nil {
+		return nil
+	}
+	if _, ok := g.(*chainFilter); ok {
+		return fmt.Errorf("%s: %w: it was made for %s keys and takes no more; the file stays as it was: build a larger one from its keys",
+			r.file.path, g.Err(), commas(r.file.Plan().Keys))
+	}
+	if r.allowOverfull {
+		return nil
+	}
+	return fmt.Errorf("%s: %w: the file stays as it was; --allow-overfull goes on at a higher rate", r.file.path, g.Err())
+}
+
+// watch warns of a filter that gets full, and refuses one that is.
+func (r *addRun) watch(level float64, report bloom.Report) error {
+	switch {
+	case level == 0:
+	case level < 1:
+		r.tell.warn("%s", nearlyFull(report))
+	case r.allowOverfull:
+		r.tell.warn("%s", overfull(report))
+	case r.grow:
+		return r.startGrowing()
+	default:
+		return fmt.Errorf("%s: %s, after %s lines; the file stays as it was: build a larger one, or give --grow, or --allow-overfull to go on at a higher rate",
+			r.file.path, overfull(report), commas(r.lines))
+	}
+	return nil
+}
+
+// startGrowing makes a Scalable of the filter.
+func (r *addRun) startGrowing() error {
+	f, ok := r.file.Filter.(*bloom.Filter)
+	if !ok || r.file.foreign != nil {
+		return fmt.Errorf("%s: a %s of the format %s cannot be made to grow: build a larger one from its keys, or give --allow-overfull",
+			r.file.path, r.file.kind, r.file.format())
+	}
+	s, err := f.Growing(0)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.file.path, err)
+	}
+	r.file.Filter, r.file.kind, r.gauge = s, kindOf(s), nil
+	r.tell.say("%s: is full and now a scalable filter, planned for a rate of %s in all", r.file.path, oneIn(s.Plan().Rate))
+	return nil
+}
+
+// addedJSON is what add reports.
+type addedJSON struct {
+	File  string `json:"file"`
+	Lines uint64 `json:"lines"`
+	New   uint64 `json:"new"`
+	Seen  uint64 `json:"seen_before"`
+	Kind  string `json:"kind"`
+	filterJSON
+}
+
+func (r *addRun) report(cmd *cobra.Command) error {
+	now := r.file.Report()
+	if w, ok := r.file.Filter.(*bloom.Window); ok {
+		r.watchWindow(w)
+	}
+	seen := r.lines - r.isNew
+	if r.asJSON {
+		return printJSON(cmd.OutOrStdout(), addedJSON{r.file.path, r.lines, r.isNew, seen, r.file.kind, describeFilter(now)})
+	}
+	r.tell.say("%s: %s lines, %s new, %s seen before", r.file.path, commas(r.lines), commas(r.isNew), commas(seen))
+	r.tell.say("%s: %s", r.file.path, state(now))
+	return nil
+}
+
+// watchWindow warns of a generation with more keys than planned: it passes, and
+// so is no reason to lose the lines.
+func (r *addRun) watchWindow(w *bloom.Window) {
+	all := w.Generations()
+	if newest := all[len(all)-1]; newest.Overfull() {
+		r.tell.warn("the newest generation: %s", overfull(newest))
+	}
+}
+
+// resumeGauge watches a filter that has keys already. It returns the highest
+// level that is behind it.
+func resumeGauge(f reported) (g *gauge, level float64, r bloom.Report) {
+	g = &gauge{filter: f, levels: fullness}
+	r = f.Report()
+	for len(g.levels) > 0 && passed(g.levels[0], r) {
+		level, g.levels = g.levels[0], g.levels[1:]
+	}
+	if len(g.levels) > 0 {
+		g.lookAt = g.before(r.Keys)
+	}
+	return g, level, r
+}

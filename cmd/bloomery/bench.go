@@ -1,0 +1,185 @@
+package main
+
+import (
+	"math/rand/v2"
+	"runtime"
+	"time"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
+	"github.com/spf13/cobra"
+)
+
+// benchCommand is `bloomery bench`.
+type benchCommand struct {
+	keys   countFlag
+	rate   rateFlag
+	secret string
+	asJSON bool
+	formatFlags
+}
+
+func newBench() *cobra.Command {
+	b := &benchCommand{keys: 1_000_000, rate: 0.01}
+	cmd := &cobra.Command{
+		Use:   "bench [F]",
+		Short: "Measure what a key costs, on this machine and in this filter",
+		Long: `Bench measures in about two seconds how long adding and looking up a key takes on
+one CPU of this machine: in a copy of the filter F, or in one made for -n keys at
+the rate -p. Keys are 16 random bytes. The figures scatter with what else the
+machine does: run it twice.`,
+		Example: `  bloomery bench
+  bloomery bench -n 1e8 -p 0.1%
+  bloomery bench --json seen.bloom`,
+		RunE:                  b.run,
+		DisableFlagsInUseLine: true,
+	}
+	flags := cmd.Flags()
+	flags.VarP(&b.keys, "keys", "n", "without F: the number of keys to plan for")
+	flags.VarP(&b.rate, "rate", "p", "without F: the false-positive rate")
+	addSecret(cmd, &b.secret)
+	addFormat(cmd, &b.formatFlags)
+	flags.MarkHidden("funnel") // keys are random bytes
+	addJSON(cmd, &b.asJSON, "print one JSON object")
+	return cmd
+}
+
+const (
+	benchTime     = 300 * time.Millisecond // of each measurement
+	benchKeyBytes = 16
+	benchMostKeys = 1 << 20 // that are taken in turn
+)
+
+// benchJSON is what bench measured.
+type benchJSON struct {
+	Kind   string       `json:"kind"`
+	Bytes  uint64       `json:"bytes"`
+	Fill   float64      `json:"fill"`
+	CPUs   int          `json:"cpus"`
+	System string       `json:"system"`
+	Costs  []*benchCost `json:"costs"`
+}
+
+// benchCost is a measured cost.
+type benchCost struct {
+	What   string  `json:"what"` // "add", "hit" or "miss"
+	Single float64 `json:"ns_per_key"`
+	Batch  float64 `json:"ns_per_key_in_batches"`
+}
+
+func (b *benchCommand) run(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef("name one filter, or none: bloomery bench seen.bloom")
+	}
+	f, err := b.filter(args)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	result := benchFilter(f)
+	if b.asJSON {
+		return printJSON(cmd.OutOrStdout(), result)
+	}
+	t := &table{to: cmd.OutOrStdout()}
+	t.row("filter", "%s, %s, %s of the bits set", result.Kind, binarySize(result.Bytes), percent(result.Fill))
+	t.row("machine", "%s, %d CPUs of which one was used", result.System, result.CPUs)
+	t.row("ns per key", "%10s %10s", "one by one", "in batches")
+	for _, c := range result.Costs {
+		t.row("  "+c.What, "%10.1f %10.1f", c.Single, c.Batch)
+	}
+	return t.err
+}
+
+// filter is a copy of the file that may be changed, or a filter half full.
+func (b *benchCommand) filter(args []string) (*filterFile, error) {
+	if len(args) == 1 {
+		f, err := b.open(args[0], toChange)
+		if err != nil {
+			return nil, err
+		}
+		return f, unlock(b.secret, f)
+	}
+	secret, err := readSecret(b.secret)
+	if err != nil {
+		return nil, err
+	}
+	made, err := newFilter(bloom.Config{Keys: uint64(b.keys), Rate: float64(b.rate), Secret: secret}, 0)
+	if err != nil {
+		return nil, err
+	}
+	f := &filterFile{Filter: made, kind: kindOf(made)}
+	made.Prefault()
+	hashes := make([]uint64, batchKeys)
+	random := rand.New(rand.NewPCG(1, 1))
+	for left := uint64(b.keys) / 2; left > 0; {
+		n := min(left, uint64(len(hashes)))
+		for i := range hashes[:n] {
+			hashes[i] = random.Uint64()
+		}
+		made.AddHashes(hashes[:n], nil)
+		left -= n
+	}
+	return f, nil
+}
+
+// benchFilter measures lookups of strangers first, then adds, and then lookups of
+// what was added.
+func benchFilter(f *filterFile) benchJSON {
+	r := f.Report()
+	result := benchJSON{Kind: f.kind, Bytes: r.Plan.Bytes(), Fill: r.Fill, CPUs: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	strangers := benchKeys(2, benchMostKeys)
+	// As many as leave the filter about as full as it was.
+	members := benchKeys(3, min(max(int(r.Plan.Keys/20), batchKeys), benchMostKeys))
+	miss := benchCost{"miss",
+		perKey(strangers, 1, func(keys [][]byte) { f.Contains(keys[0]) }),
+		perKey(strangers, batchKeys, func(keys [][]byte) { f.ContainsMany(keys, nil) })}
+	half := len(members) / 2
+	add := benchCost{"add", addCost(f, members[:half], 1), addCost(f, members[half:], batchKeys)}
+	hit := benchCost{"hit",
+		perKey(members, 1, func(keys [][]byte) { f.Contains(keys[0]) }),
+		perKey(members, batchKeys, func(keys [][]byte) { f.ContainsMany(keys, nil) })}
+	result.Costs = []*benchCost{&add, &hit, &miss}
+	return result
+}
+
+func benchKeys(seed uint64, n int) (keys [][]byte) {
+	text := make([]byte, n*benchKeyBytes)
+	random := rand.NewChaCha8([32]byte{byte(seed)})
+	random.Read(text)
+	for i := 0; i < len(text); i += benchKeyBytes {
+		keys = append(keys, text[i:i+benchKeyBytes])
+	}
+	return keys
+}
+
+// perKey is how long do takes for each key, in nanoseconds, with so many keys a
+// call and all keys in turn.
+func perKey(keys [][]byte, call int, do func([][]byte)) float64 {
+	call = min(call, len(keys))
+	done, start := 0, time.Now()
+	for {
+		for range max(batchKeys/call, 1) { // look at the clock now and then
+			at := done % (len(keys) - call + 1)
+			do(keys[at : at+call])
+			done += call
+		}
+		if taken := time.Since(start); taken >= benchTime {
+			return float64(taken.Nanoseconds()) / float64(done)
+		}
+	}
+}
+
+// addCost is how long adding keys takes that are not there yet, once.
+func addCost(f interop.Filter, keys [][]byte, call int) float64 {
+	start := time.Now()
+	for rest := keys; len(rest) > 0; {
+		n := min(call, len(rest))
+		if n == 1 {
+			f.Add(rest[0])
+		} else {
+			f.AddMany(rest[:n], nil)
+		}
+		rest = rest[n:]
+	}
+	return float64(time.Since(start).Nanoseconds()) / float64(len(keys))
+}

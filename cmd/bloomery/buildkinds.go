@@ -1,0 +1,288 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/axiomhq/hyperloglog"
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
+	"github.com/zeebo/xxh3"
+)
+
+// How large a filter build makes, and of which kind.
+
+// sizing is what is known of the size.
+type sizing struct {
+	keys    uint64
+	counted bool // keys is the number of lines
+}
+
+// size finds out how many keys to plan for.
+func (b *buildCommand) size(keys *keyMap, sources []*source, tell *teller) (s sizing, err error) {
+	switch {
+	case b.keys.auto:
+		s.keys, err = countDistinct(sources, separator(b.null), keys, tell)
+		return s, err
+	case b.keys.n != 0:
+		return sizing{keys: uint64(b.keys.n)}, nil
+	case b.bits != 0 && b.probes != 0, b.kind == bloom.KindScalable.String():
+		return sizing{}, nil
+	}
+	s.keys, s.counted, err = countLines(sources, separator(b.null))
+	if err != nil {
+		return s, err
+	}
+	if !s.counted {
+		return s, usagef("say with -n how many different lines to plan for: they can be counted first only in files that are not packed; -n auto reads those, too")
+	}
+	s.keys = max(s.keys, 1)
+	return s, nil
+}
+
+// autoMargin is how many more keys than estimated -n auto plans for: five times
+// the standard error of HyperLogLog with 2^16 registers, 1.04/2^8 (Flajolet,
+// Fusy, Gandouet and Meunier 2007).
+const autoMargin = 0.02
+
+// countDistinct estimates the number of different keys, by reading all sources
+// once before they are read for good.
+func countDistinct(sources []*source, separator byte, keys *keyMap, tell *teller) (uint64, error) {
+	sketch := hyperloglog.New16()
+	for _, s := range sources {
+		if !s.regular {
+			return 0, usagef("%s: -n auto reads its input twice, which takes files: say how many different lines there are, like -n 1M", s.name())
+		}
+		again, err := s.again()
+		if err != nil {
+			return 0, err
+		}
+		reader := &lineReader{
+			sources:    []*source{s},
+			separator:  separator,
+			count:      func(int) {},
+			beforeWait: func() error { return nil },
+		}
+		err = reader.each(func(part batch) error {
+			forms, err := keys.keysOf(part.keys)
+			for _, key := range forms {
+				sketch.InsertHash(xxh3.Hash(key))
+			}
+			return err
+		})
+		if err == nil {
+			err = again()
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	estimate := sketch.Estimate()
+	planned := max(uint64(math.Ceil(float64(estimate)*(1+autoMargin))), 1)
+	tell.say("about %s different lines; planning for %s, %.0f%% more", commas(estimate), commas(planned), 100*autoMargin)
+	return planned, nil
+}
+
+// again returns what makes a regular source readable from its start once more:
+// of a path nothing, of standard input a seek.
+func (s *source) again() (func() error, error) {
+	file, ok := s.stdin.(*os.File)
+	if !ok {
+		return func() error { return nil }, nil
+	}
+	at, err := file.Seek(0, io.SeekCurrent)
+	return func() error {
+		_, err := file.Seek(at, io.SeekStart)
+		return err
+	}, err
+}
+
+// kindNames are the kinds that build makes.
+func kindNames() (names []string) {
+	for _, k := range []bloom.Kind{bloom.KindFilter, bloom.KindSplitBlock, bloom.KindClassic, bloom.KindCounting, bloom.KindScalable, bloom.KindWindow} {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+// makeFilter makes the empty filter of the file.
+func (b *buildCommand) makeFilter(f *filterFile, s sizing) error {
+	secret, err := readSecret(b.secret)
+	if err != nil {
+		return err
+	}
+	if secret != nil && b.seed != 0 {
+		return usagef("give --seed or --secret, not both: a secret takes the seed's place")
+	}
+	if err := b.refuseFlags(); err != nil {
+		return err
+	}
+	if b.format != "" {
+		return b.makeForeign(f, s, secret)
+	}
+	budget := orMachine(uint64(b.budget))
+	c := bloom.Config{Keys: s.keys, Rate: float64(b.rate), Folds: uint64(b.folds), Budget: budget, Seed: b.seed, Secret: secret}
+	switch b.kind {
+	case bloom.KindFilter.String():
+		f.Filter, err = orNone(newFilter(c, uint64(b.budget)))
+		return err // newFilter says what the budget is
+	case bloom.KindSplitBlock.String():
+		f.Filter, err = orNone(c.NewSplitBlock())
+	case bloom.KindClassic.String():
+		f.Filter, err = orNone(b.newClassic(s, secret))
+	case bloom.KindCounting.String():
+		counting, made := c.NewCounting()
+		f.Filter, err = orNone(countingFilter{counting}, made)
+	case bloom.KindScalable.String():
+		f.Filter, err = orNone(bloom.ScalableConfig{First: s.keys, Rate: c.Rate, MaxBytes: uint64(b.budget), Seed: b.seed, Secret: secret}.New())
+	case bloom.KindWindow.String():
+		if b.span <= 0 {
+			return usagef("say with --span how long a window remembers, like --span 24h")
+		}
+		f.Filter, err = orNone(bloom.WindowConfig{Keys: s.keys, Rate: c.Rate, Span: b.span, Budget: budget, Seed: b.seed, Secret: secret}.New())
+	default:
+		return usagef("--kind %s is unknown: take one of %s", b.kind, joined(kindNames()))
+	}
+	return b.overBudget(err)
+}
+
+// refuseFlags refuses flags that the kind or format could only ignore.
+func (b *buildCommand) refuseFlags() error {
+	classic := b.kind == bloom.KindClassic.String() || b.format != ""
+	switch {
+	case b.scheme != "" && !classic, b.bits != 0 && !classic, b.probes != 0 && !classic:
+		return usagef("--scheme, --bits and --probes are for --kind classic and for --format")
+	case b.span != 0 && b.kind != bloom.KindWindow.String():
+		return usagef("--span is for --kind window")
+	case b.folds > 1 && (b.format != "" || b.kind != bloom.KindFilter.String() && b.kind != bloom.KindSplitBlock.String()):
+		return usagef("--folds is for --kind filter and splitblock: others do not fold")
+	}
+	return nil
+}
+
+// orMachine is the budget, or without one the memory of this machine.
+func orMachine(budget uint64) uint64 {
+	if budget != 0 {
+		return budget
+	}
+	return machineMemory()
+}
+
+func (b *buildCommand) overBudget(err error) error {
+	if b.budget == 0 && errors.Is(err, bloom.ErrBudget) {
+		return fmt.Errorf("%w; without --budget it is the memory of this machine", err)
+	}
+	return err
+}
+
+// newClassic makes a Classic of the scheme that --scheme names.
+func (b *buildCommand) newClassic(s sizing, secret []byte) (*bloom.Classic, error) {
+	c := bloom.ClassicConfig{
+		Keys:   s.keys,
+		Rate:   float64(b.rate),
+		Bits:   uint64(b.bits),
+		Probes: b.probes,
+		Budget: orMachine(uint64(b.budget)),
+		Seed:   b.seed,
+		Secret: secret,
+	}
+	if c.Bits != 0 {
+		c.Rate = 0 // it follows
+	}
+	if b.scheme != "" {
+		scheme, ok := bloom.SchemeNamed(b.scheme)
+		if !ok {
+			return nil, usagef("--scheme %s is unknown: take one of %s", b.scheme, joined(schemeNames()))
+		}
+		c.Scheme = scheme
+	}
+	return c.New()
+}
+
+// makeForeign makes an empty filter that the format can hold.
+func (b *buildCommand) makeForeign(f *filterFile, s sizing, secret []byte) error {
+	format, ok := interop.FormatNamed(b.format)
+	if !ok {
+		return usagef("--format %s is unknown: take one of %s", b.format, joined(formatNames()))
+	}
+	var made interop.Filter
+	var err error
+	switch chain, split := holdsChains(format), holdsSplitBlocks(format); {
+	case (chain || split) && (b.scheme != "" || b.bits != 0 || b.probes != 0), chain && (b.seed != 0 || secret != nil):
+		return usagef("the format %s has its own way from -n and -p to the bits: leave --scheme, --bits, --probes, --seed and --secret out", format.Name)
+	case chain:
+		c := interop.ChainConfig{Keys: s.keys, Rate: float64(b.rate)}
+		if budget := orMachine(uint64(b.budget)); budget != 0 {
+			c.Grant = interop.Budget(budget)
+		}
+		made, err = orNone(interop.NewChain(c))
+	case split:
+		c := bloom.Config{Keys: s.keys, Rate: float64(b.rate), Budget: orMachine(uint64(b.budget)), Seed: b.seed, Secret: secret}
+		made, err = orNone(c.NewSplitBlock())
+	case b.scheme == "":
+		schemes := schemesOf(format)
+		if len(schemes) == 0 {
+			return fmt.Errorf("the format %s can be read, and not written", format.Name)
+		}
+		b.scheme = schemes[0].Name()
+		fallthrough
+	default:
+		made, err = orNone(b.newClassic(s, secret))
+	}
+	if err != nil {
+		return b.overBudget(err)
+	}
+	f.setForeign(&interop.File{Filter: made, Format: format})
+	if err := f.writeTo(io.Discard); err != nil { // before the work, not after it
+		f.Close()
+		return err
+	}
+	return nil
+}
+
+// preferred are the schemes that programs use today, before those that they used
+// once, in formats which can hold either.
+var preferred = []bloom.Scheme{bloom.SchemeGuava64, bloom.SchemeRedisSetBit, bloom.SchemeBloomFilterJS64}
+
+// schemesOf are the schemes of the filters that the format can hold, the usual
+// one first. A format says so by writing one.
+func schemesOf(format *interop.Format) (fit []bloom.Scheme) {
+	for _, s := range append(preferred[:len(preferred):len(preferred)], bloom.Schemes()...) {
+		small, err := bloom.ClassicConfig{Keys: 1, Rate: 0.5, Scheme: s}.New()
+		if err != nil {
+			continue
+		}
+		if writes(format, small) && (len(fit) == 0 || fit[0] != s) {
+			fit = append(fit, s)
+		}
+		small.Close()
+	}
+	return fit
+}
+
+// holdsChains reports whether the format has RedisBloom's chains, and not only
+// such as have one layer.
+func holdsChains(format *interop.Format) bool {
+	chain, err := interop.NewChain(interop.ChainConfig{})
+	if err != nil {
+		return false
+	}
+	defer chain.Close()
+	return chain.Grow() == nil && writes(format, chain)
+}
+
+func holdsSplitBlocks(format *interop.Format) bool {
+	small, err := bloom.Config{Keys: 1, Rate: 0.5}.NewSplitBlock()
+	if err != nil {
+		return false
+	}
+	defer small.Close()
+	return writes(format, small)
+}
+
+func writes(format *interop.Format, f interop.Filter) bool {
+	return (&interop.File{Filter: f}).Write(io.Discard, format) == nil
+}

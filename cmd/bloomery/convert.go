@@ -1,0 +1,225 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"path/filepath"
+	"strings"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
+	"github.com/spf13/cobra"
+)
+
+// convertCommand is `bloomery convert`.
+type convertCommand struct {
+	output string
+	force  bool
+	list   bool
+	asJSON bool
+	to     string
+	formatFlags
+}
+
+func newConvert() *cobra.Command {
+	c := &convertCommand{}
+	cmd := &cobra.Command{
+		Use:   "convert --to FORMAT -o OUT IN",
+		Short: "Write a filter in another program's format, or take it over from there",
+		Long: `Convert writes the filter IN in another format, where its bits mean the same: a
+filter is a pattern that one hash made, and another program's hash makes another.
+Where they do not, it says so and how to build the filter again from its keys.
+
+"bloomery" is our own format, in which a filter of another program keeps its
+scheme and so its answers, and gets checksums. A counting filter becomes a filter
+without counters. What IN is, its bytes tell, or --from.`,
+		Example: `  bloomery convert --list
+  bloomery convert --to bloomery -o list.bloom list.dcso
+  bloomery convert --from redis-setbit --bits 2^30 --probes 6 --to bloomery -o crawl.bloom crawl.bin
+  bloomery convert --to bits-and-blooms-json -o f.json f.bin`,
+		RunE:                  c.run,
+		DisableFlagsInUseLine: true,
+	}
+	flags := cmd.Flags()
+	addOutput(cmd, &c.output, &c.force)
+	flags.StringVar(&c.to, "to", "", "the `FORMAT` to write")
+	flags.BoolVar(&c.list, "list", false, "print the formats, and what their bytes do not tell")
+	addFormat(cmd, &c.formatFlags)
+	flags.StringVar(&c.formatFlags.format, "from", "", "the `FORMAT` of IN, if its bytes do not tell")
+	flags.MarkHidden("format") // --from here
+	flags.MarkHidden("funnel") // keys do not pass
+	addJSON(cmd, &c.asJSON, "print what was done, or the list, as JSON")
+	cmd.RegisterFlagCompletionFunc("from", completeFormats)
+	cmd.RegisterFlagCompletionFunc("to", func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
+		words, directive := completeFormats(cmd, args, start)
+		return append(words, cobra.CompletionWithDesc(ourFormat, "our own")), directive
+	})
+	return cmd
+}
+
+func (c *convertCommand) run(cmd *cobra.Command, args []string) error {
+	switch {
+	case c.list:
+		return c.print(cmd.OutOrStdout())
+	case len(args) != 1:
+		return usagef("name one filter to convert: bloomery convert --to FORMAT -o OUT IN")
+	case c.to == "":
+		return usagef("say with --to what to make: %s, %s", ourFormat, joined(formatNames()))
+	}
+	var to *interop.Format // nil: ours
+	if c.to != ourFormat {
+		var ok bool
+		if to, ok = interop.FormatNamed(c.to); !ok {
+			return usagef("--to %s is unknown: take one of %s, %s", c.to, ourFormat, joined(formatNames()))
+		}
+	}
+	if err := mayWrite(c.output, c.force); err != nil {
+		return err
+	}
+	from, err := c.open(args[0], toRead)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	made, err := c.convert(from, to)
+	if err != nil {
+		return err
+	}
+	if err := replaceFile(c.output, nil, made.writeTo); err != nil {
+		return c.advise(err, from, to)
+	}
+	return c.report(cmd, from, made)
+}
+
+// convert is the filter in the other format. It shares the bits of from.
+func (c *convertCommand) convert(from *filterFile, to *interop.Format) (*filterFile, error) {
+	made := &filterFile{Filter: from.Filter, path: c.output}
+	if to != nil {
+		file := interop.File{Filter: from.Filter}
+		if from.foreign != nil {
+			file = *from.foreign // with what only its format knows
+		}
+		file.Format = to
+		made.setForeign(&file)
+	} else if chain, ok := from.Filter.(interface{ Single() (*bloom.Classic, bool) }); ok {
+		single, ok := chain.Single()
+		if !ok {
+			return nil, fmt.Errorf("%s: has several layers, which no filter of ours has under another program's scheme: read it as it is, as every command can", from.path)
+		}
+		made.Filter = single
+	} else if counting, ok := from.Filter.(countingFilter); ok {
+		f, err := counting.Filter()
+		if err != nil {
+			return nil, err
+		}
+		made.Filter = f
+	}
+	if to == nil && made.Filter == from.Filter && from.foreign == nil {
+		return nil, fmt.Errorf("%s: is a file of ours already: copy it", from.path)
+	}
+	made.kind = kindOf(made.Filter)
+	if len(from.meta()) > 0 && to != nil {
+		return made, c.refuseNormalized(from)
+	}
+	return made, nil
+}
+
+// refuseNormalized refuses a filter whose keys are in a form that the other
+// format cannot note.
+func (c *convertCommand) refuseNormalized(from *filterFile) error {
+	if form := from.meta()[normalizeMeta]; form != "" && !c.force {
+		return fmt.Errorf("%s: was built with --normalize %s, which the format %s cannot note: give --force if whoever asks it brings keys into that form", from.path, form, c.to)
+	}
+	return nil
+}
+
+// advise adds to a refusal how to build the filter in the format.
+func (c *convertCommand) advise(err error, from *filterFile, to *interop.Format) error {
+	if !errors.Is(err, interop.ErrScheme) {
+		return err
+	}
+	r := from.Report()
+	plan, keys := r.Plan, float64(r.Plan.Keys)
+	if !math.IsInf(r.Keys, 1) {
+		keys = max(keys, math.Ceil(r.Keys), 1) // at least as many as it was planned for
+	}
+	return fmt.Errorf("%w\nbuild it from the keys: bloomery build --format %s -o %s -n %d -p %.3g KEYS.txt",
+		err, to.Name, quoted(c.output), uint64(keys), min(max(plan.Rate, 1e-12), 0.5))
+}
+
+// quoted is a path as a shell takes it.
+func quoted(path string) string {
+	if path == filepath.Clean(path) && !strings.ContainsAny(path, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// convertedJSON is what convert reports.
+type convertedJSON struct {
+	File   string `json:"file"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+	Kind   string `json:"kind"`
+	Scheme string `json:"scheme,omitempty"`
+	filterJSON
+}
+
+func (c *convertCommand) report(cmd *cobra.Command, from, made *filterFile) error {
+	r := made.Report()
+	if c.asJSON {
+		v := convertedJSON{File: c.output, From: from.format(), To: c.to, Kind: made.kind, filterJSON: describeFilter(r)}
+		if classic, ok := made.Filter.(*bloom.Classic); ok {
+			v.Scheme = classic.Scheme().Name()
+		}
+		return printJSON(cmd.OutOrStdout(), v)
+	}
+	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
+	tell.say("%s: %s, from %s", c.output, c.to, from.format())
+	tell.say("%s: %s", c.output, state(r))
+	return nil
+}
+
+// formatJSON is a row of the list.
+type formatJSON struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+	Known bool   `json:"known_by_its_bytes"`
+	Needs string `json:"needs,omitempty"`
+}
+
+func (c *convertCommand) print(w io.Writer) error {
+	if c.asJSON {
+		for _, f := range interop.Formats {
+			if err := printJSON(w, formatJSON{f.Name, f.About, f.Matches != nil, f.Needs}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	width := len(ourFormat)
+	for _, name := range formatNames() {
+		width = max(width, len(name))
+	}
+	_, err := fmt.Fprintf(w, "%-*s  our own: every kind of filter, with checksums\n", width, ourFormat)
+	for _, f := range interop.Formats {
+		if err == nil {
+			_, err = fmt.Fprintf(w, "%-*s  %s%s\n", width, f.Name, f.About, formatNote(f))
+		}
+	}
+	return err
+}
+
+func formatNote(f *interop.Format) string {
+	switch {
+	case f.Needs != "" && f.Matches == nil:
+		return fmt.Sprintf(" (name it by --from; it needs %s)", f.Needs)
+	case f.Needs != "":
+		return fmt.Sprintf(" (it needs %s)", f.Needs)
+	case f.Matches == nil:
+		return " (name it by --from)"
+	}
+	return ""
+}

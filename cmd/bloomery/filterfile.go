@@ -1,0 +1,414 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
+	"github.com/klauspost/compress/gzip"
+	"github.com/spf13/cobra"
+)
+
+// A filterFile is a filter and the file that it came from: any kind of ours, or
+// another program's format. Commands ask it for what all filters can do, and by
+// a type assertion of its Filter for what only some can.
+type filterFile struct {
+	interop.Filter
+	path string
+	info fs.FileInfo // of the file when it was read
+	kind string      // such as "filter", "classic" or "chain"
+
+	foreign *interop.File // nil: a file of ours
+	packed  bool          // with gzip
+
+	keys *keyMap // from a line to its key
+}
+
+// formatFlags are the flags that say how a file of another program is to be
+// read, where its bytes do not.
+type formatFlags struct {
+	format string
+	scheme string
+	bits   bitsFlag
+	probes int
+	funnel string
+}
+
+func addFormat(cmd *cobra.Command, f *formatFlags) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.format, "format", "", "the `FORMAT` of filters that another program wrote, if their bytes do not tell; see 'bloomery convert --list'")
+	flags.StringVar(&f.scheme, "scheme", "", "of a format of bare bits: the `SCHEME` from a key to its positions")
+	flags.Var(&f.bits, "bits", "of a format of bare bits: m")
+	flags.IntVar(&f.probes, "probes", 0, "of a format of bare bits: `K`, the bits that a key sets")
+	flags.StringVar(&f.funnel, "funnel", "", "the `FUNNEL` that Guava's keys went through: "+joined(funnelNames()))
+	cmd.RegisterFlagCompletionFunc("format", completeFormats)
+	cmd.RegisterFlagCompletionFunc("scheme", completeSchemes)
+	cmd.RegisterFlagCompletionFunc("funnel", fixed(funnelNames()...))
+}
+
+func (f *formatFlags) options() (interop.Options, error) {
+	o := interop.Options{Limit: int64(machineMemory()), Bits: uint64(f.bits), Probes: f.probes}
+	if f.scheme != "" {
+		scheme, ok := bloom.SchemeNamed(f.scheme)
+		if !ok {
+			return o, usagef("--scheme %s is unknown: take one of %s", f.scheme, joined(schemeNames()))
+		}
+		o.Scheme = scheme
+	}
+	return o, nil
+}
+
+// openMode says what for a filter is opened.
+type openMode bool
+
+const (
+	toRead   openMode = false // a Filter is mapped
+	toChange openMode = true  // in memory
+)
+
+// open opens a filter file of whatever kind.
+func (f *formatFlags) open(path string, mode openMode) (*filterFile, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, withAdvice(inputError(path, err))
+	}
+	kind, err := bloom.KindOf(path)
+	opened := &filterFile{path: path, info: info}
+	switch {
+	case err == nil:
+		opened.kind = kind.String()
+		opened.Filter, err = loadKind(path, kind, mode)
+		err = withAdvice(err)
+	case errors.Is(err, bloom.ErrFormat) && info.Mode().IsRegular() && !beginsAsOurs(path):
+		err = f.openForeign(opened)
+	default:
+		err = withAdvice(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	opened.keys, err = newKeyMap(f.funnel, "")
+	if err != nil {
+		opened.Close()
+		return nil, err
+	}
+	return opened, nil
+}
+
+func loadKind(path string, kind bloom.Kind, mode openMode) (interop.Filter, error) {
+	switch kind {
+	case bloom.KindFilter:
+		if mode == toRead {
+			return orNone(bloom.Open(path))
+		}
+		return orNone(bloom.Load(path))
+	case bloom.KindSplitBlock:
+		return orNone(bloom.LoadSplitBlock(path))
+	case bloom.KindClassic:
+		return orNone(bloom.LoadClassic(path))
+	case bloom.KindScalable:
+		return orNone(bloom.LoadScalable(path))
+	case bloom.KindWindow:
+		return orNone(bloom.LoadWindow(path, nil))
+	case bloom.KindCounting:
+		f, err := bloom.LoadCounting(path)
+		return orNone(countingFilter{f}, err)
+	case bloom.KindExceptions:
+		f, err := bloom.LoadExceptions(path)
+		return orNone(exceptionsFilter{f}, err)
+	}
+	return nil, fmt.Errorf("%s: %w: %v", path, bloom.ErrVersion, kind)
+}
+
+// readKind is loadKind for a stream.
+func readKind(kind bloom.Kind, r io.Reader) (interop.Filter, error) {
+	limit := int64(machineMemory()) // more could not be kept
+	if limit == 0 {
+		limit = math.MaxInt64
+	}
+	switch kind {
+	case bloom.KindFilter:
+		return orNone(bloom.Read(r, limit))
+	case bloom.KindSplitBlock:
+		return orNone(bloom.ReadSplitBlock(r, limit))
+	case bloom.KindClassic:
+		return orNone(bloom.ReadClassic(r, limit))
+	case bloom.KindScalable:
+		return orNone(bloom.ReadScalable(r, limit))
+	case bloom.KindWindow:
+		return orNone(bloom.ReadWindow(r, limit, nil))
+	case bloom.KindCounting:
+		f, err := bloom.ReadCounting(r, limit)
+		return orNone(countingFilter{f}, err)
+	case bloom.KindExceptions:
+		f, err := bloom.ReadExceptions(r, limit)
+		return orNone(exceptionsFilter{f}, err)
+	}
+	return nil, fmt.Errorf("%w: %v", bloom.ErrVersion, kind)
+}
+
+// orNone makes a nil interface of a nil pointer.
+func orNone[F interop.Filter](f F, err error) (interop.Filter, error) {
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// countingFilter and exceptionsFilter are those kinds with the report of all.
+type countingFilter struct{ *bloom.Counting }
+
+func (f countingFilter) Report() bloom.Report { return f.Counting.Report().Report }
+
+type exceptionsFilter struct{ *bloom.Exceptions }
+
+func (f exceptionsFilter) Report() bloom.Report { return f.Exceptions.Report().Report }
+
+// beginsAsOurs reports whether a file has our magic, so that what is wrong with
+// it is not that it is somebody else's.
+func beginsAsOurs(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	head := make([]byte, len(magic))
+	io.ReadFull(file, head)
+	return bytes.Equal(head, magic)
+}
+
+// magic begins every file of ours.
+var magic = []byte("bloomery")
+
+// headBytes is what formats are recognised by.
+const headBytes = 4096
+
+// openForeign reads the file of another program, which may be packed.
+func (f *formatFlags) openForeign(opened *filterFile) error {
+	file, err := os.Open(opened.path)
+	if err != nil {
+		return inputError(opened.path, err)
+	}
+	defer file.Close()
+	r, size := bufio.NewReaderSize(file, 1<<20), opened.info.Size()
+	head, err := r.Peek(headBytes)
+	if isGzip(head) && err == nil || isGzip(head) && err == io.EOF {
+		unpacked, err := gzip.NewReader(r)
+		if err != nil {
+			return inputError(opened.path, err)
+		}
+		r, size, opened.packed = bufio.NewReaderSize(unpacked, 1<<20), -1, true
+		head, err = r.Peek(headBytes)
+		if err != nil && err != io.EOF {
+			return inputError(opened.path, err)
+		}
+	}
+	if opened.packed && bytes.HasPrefix(head, magic) {
+		return opened.readPacked(head, r)
+	}
+	format, err := f.formatOf(opened.path, head, size)
+	if err != nil {
+		return err
+	}
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	opened.foreign, err = format.Read(r, options)
+	if err != nil {
+		if format.Needs != "" && errors.Is(err, bloom.ErrConfig) {
+			err = fmt.Errorf("%w: the format needs %s: give --bits, --probes or --scheme", err, format.Needs)
+		}
+		return fmt.Errorf("%s: %w", opened.path, err)
+	}
+	opened.setForeign(opened.foreign)
+	return nil
+}
+
+// readPacked reads a file of ours that somebody packed.
+func (f *filterFile) readPacked(head []byte, r io.Reader) error {
+	kind, err := bloom.KindOfHead(head)
+	if err == nil {
+		f.kind = kind.String()
+		f.Filter, err = readKind(kind, r)
+	}
+	if err == nil { // to the end, where the checksum of gzip stands
+		_, err = io.Copy(io.Discard, r)
+	}
+	if err != nil {
+		return withAdvice(fmt.Errorf("%s: %w", f.path, err))
+	}
+	return nil
+}
+
+// setForeign makes the file one of another program.
+func (f *filterFile) setForeign(file *interop.File) {
+	f.foreign, f.Filter = file, file.Filter
+	if chain, ok := file.Filter.(*interop.Chain); ok {
+		f.Filter = &chainFilter{Chain: chain}
+	}
+	f.kind = kindOf(f.Filter)
+}
+
+// chainFilter is RedisBloom's chain, which may have no room for a key. It then
+// stops adding, and remembers why.
+type chainFilter struct {
+	*interop.Chain
+	err error
+}
+
+func (f *chainFilter) Err() error { return f.err }
+
+func (f *chainFilter) AddMany(keys [][]byte, isNew []bool) (added int) {
+	if isNew == nil {
+		isNew = make([]bool, len(keys))
+	}
+	pairs := make([]interop.Pair, len(keys))
+	interop.HashManyRedisBloom(keys, pairs)
+	for at := 0; at < len(pairs) && f.err == nil; {
+		var done int
+		done, _, f.err = f.AddPairs(pairs[at:], isNew[at:])
+		at += done
+	}
+	for _, is := range isNew {
+		if is {
+			added++
+		}
+	}
+	return added
+}
+
+// formatOf is the format that was named, or the one that the bytes tell.
+func (f *formatFlags) formatOf(path string, head []byte, size int64) (*interop.Format, error) {
+	if f.format != "" {
+		format, ok := interop.FormatNamed(f.format)
+		if !ok {
+			return nil, usagef("--format %s is unknown: take one of %s", f.format, joined(formatNames()))
+		}
+		return format, nil
+	}
+	format, ok := interop.Recognise(head, size)
+	if !ok {
+		return nil, fmt.Errorf("%s: %w: it begins neither as one of ours nor as one of a program whose files can be told by their bytes: name its --format, if it has one ('bloomery convert --list')", path, bloom.ErrFormat)
+	}
+	return format, nil
+}
+
+// kindOf is the kind of a filter by its type.
+func kindOf(f interop.Filter) string {
+	switch f.(type) {
+	case *bloom.Filter:
+		return bloom.KindFilter.String()
+	case *bloom.SplitBlock:
+		return bloom.KindSplitBlock.String()
+	case *bloom.Classic:
+		return bloom.KindClassic.String()
+	case *bloom.Scalable:
+		return bloom.KindScalable.String()
+	case *bloom.Window:
+		return bloom.KindWindow.String()
+	case countingFilter:
+		return bloom.KindCounting.String()
+	case exceptionsFilter:
+		return bloom.KindExceptions.String()
+	}
+	return "chain"
+}
+
+// format is the name of the file's format.
+func (f *filterFile) format() string {
+	if f.foreign != nil {
+		return f.foreign.Format.Name
+	}
+	return ourFormat
+}
+
+// ourFormat is the name of our own format among the others.
+const ourFormat = "bloomery"
+
+// writeTo writes the file in the format that it has.
+func (f *filterFile) writeTo(w io.Writer) error {
+	if !f.packed {
+		return f.writePlain(w)
+	}
+	packer := gzip.NewWriter(w)
+	if err := f.writePlain(packer); err != nil {
+		return err
+	}
+	return packer.Close()
+}
+
+func (f *filterFile) writePlain(w io.Writer) error {
+	if f.foreign != nil {
+		return f.foreign.Write(w, f.foreign.Format)
+	}
+	_, err := f.Filter.(io.WriterTo).WriteTo(w)
+	return err
+}
+
+// save puts what the filter has become into the place of the file it came from.
+func (f *filterFile) save() error { return replaceFile(f.path, f.info, f.writeTo) }
+
+// keyed are filters that may need a secret.
+type keyed interface {
+	NeedsSecret() bool
+	SetSecret(secret []byte) error
+}
+
+func (f *filterFile) needsSecret() bool {
+	k, ok := f.Filter.(keyed)
+	return ok && k.NeedsSecret()
+}
+
+// unlock gives the secret to the filters that need one, and refuses a secret
+// that none of them needs, and a filter that needs one that was not given.
+func unlock(secretPath string, files ...*filterFile) error {
+	secret, err := readSecret(secretPath)
+	if err != nil {
+		return err
+	}
+	used := false
+	for _, f := range files {
+		if !f.needsSecret() {
+			continue
+		}
+		if secret == nil {
+			return fmt.Errorf("%s: the filter is keyed: give --secret the file that it was built with", f.path)
+		}
+		if err := f.Filter.(keyed).SetSecret(secret); err != nil {
+			return withAdvice(fmt.Errorf("%s: %w", f.path, err))
+		}
+		used = true
+	}
+	if secret != nil && !used {
+		return fmt.Errorf("%s: the filter is not keyed: leave --secret out", files[0].path)
+	}
+	return nil
+}
+
+// noted are filters whose file has metadata.
+type noted interface {
+	Meta() map[string]string
+	SetMeta(meta map[string]string) error
+}
+
+func (f *filterFile) meta() map[string]string {
+	if n, ok := f.Filter.(noted); ok {
+		return n.Meta()
+	}
+	return nil
+}
+
+// closeAll closes filters whose answers have been had.
+func closeAll(files []*filterFile) {
+	for _, f := range files {
+		f.Close()
+	}
+}

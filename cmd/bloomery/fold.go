@@ -1,0 +1,174 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
+	"github.com/spf13/cobra"
+)
+
+// foldCommand is `bloomery fold`.
+type foldCommand struct {
+	output string
+	force  bool
+	by     countFlag
+	rate   rateFlag
+	asJSON bool
+}
+
+func newFold() *cobra.Command {
+	c := &foldCommand{}
+	cmd := &cobra.Command{
+		Use:   "fold -o OUT F [--by N | --rate P]",
+		Short: "Make a filter smaller that has more room than it needs",
+		Long: `Fold writes to OUT the filter F at a part of its size: the very bits of a smaller
+filter with the same keys. No key is lost, and the rate goes up.
+
+With --by N the size is divided by N. Otherwise it is made as small as the rate
+P allows, by default the rate that F was planned for. The size must be divisible:
+'bloomery build --folds N' sees to it. A filter can be folded, a splitblock,
+and a filter with exceptions.`,
+		Example: `  bloomery fold -o small.bloom large.bloom
+  bloomery fold -o half.bloom --by 2 large.bloom
+  bloomery fold -o rough.bloom --rate 1% large.bloom`,
+		RunE:                  c.run,
+		DisableFlagsInUseLine: true,
+	}
+	addOutput(cmd, &c.output, &c.force)
+	cmd.Flags().Var(&c.by, "by", "divide the size by this")
+	cmd.Flags().Var(&c.rate, "rate", `divide it by as much as this false-positive rate allows: 0.001, 0.1%, 1/1000, "1 in 1000"`)
+	addJSON(cmd, &c.asJSON, "print the report as one JSON object on standard output")
+	cmd.MarkFlagsMutuallyExclusive("by", "rate")
+	return cmd
+}
+
+func (c *foldCommand) run(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("name one filter to fold: bloomery fold -o OUT F")
+	}
+	if err := mayWrite(c.output, c.force); err != nil {
+		return err
+	}
+	f, err := (&formatFlags{}).open(args[0], toRead)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	before := f.Report()
+	folded, by, err := c.fold(f, before)
+	if err != nil {
+		return fmt.Errorf("%s: %w", args[0], err)
+	}
+	defer folded.Close()
+	if err := replaceFile(c.output, nil, folded.writeTo); err != nil {
+		return err
+	}
+	after := folded.Report()
+	if c.asJSON {
+		return printJSON(cmd.OutOrStdout(), foldedJSON{c.output, by, component{args[0], describeFilter(before), before}, describeFilter(after)})
+	}
+	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
+	tell.say("%s: %s, false-positive rate now %s", args[0], binarySize(before.Plan.Bytes()), oneIn(before.Rate))
+	tell.say("%s: folded by %d; %s", c.output, by, state(after))
+	return nil
+}
+
+// foldedJSON is what fold reports.
+type foldedJSON struct {
+	File string    `json:"file"`
+	By   uint64    `json:"by"`
+	From component `json:"from"`
+	filterJSON
+}
+
+// fold folds by what was asked for, or by as much as the rate allows.
+func (c *foldCommand) fold(f *filterFile, r bloom.Report) (folded *filterFile, by uint64, err error) {
+	if !foldable(f) {
+		return nil, 0, fmt.Errorf("a %s cannot be folded: only filters, splitblocks and filters with exceptions can: build a smaller one from its keys", f.kind)
+	}
+	if by := uint64(c.by); by != 0 {
+		if r.Plan.Blocks%by != 0 {
+			return nil, 0, fmt.Errorf("it has %d blocks, which cannot be folded by %d: build it with --folds %[2]d", r.Plan.Blocks, by)
+		}
+		folded, err = foldBy(f, by)
+		return folded, by, err
+	}
+	limit := float64(c.rate)
+	if limit == 0 {
+		limit = r.Plan.Rate
+	}
+	if r.Rate > limit {
+		return nil, 0, fmt.Errorf("its rate is %s already, above %s: there is nothing to fold", oneIn(r.Rate), oneIn(limit))
+	}
+	for _, by := range slices.Backward(divisors(r.Plan.Blocks)) {
+		smaller := r.Plan
+		smaller.Blocks /= by
+		smaller.Bits /= by
+		// The formula saves trying what is hopeless; the bits decide.
+		if by > 1 && smaller.RateAt(uint64(max(r.Keys-3*r.KeysError, 0))) > 1.5*limit {
+			continue
+		}
+		if by == 1 {
+			break
+		}
+		folded, err := foldBy(f, by)
+		if err != nil {
+			return nil, 0, err
+		}
+		if folded.Report().Rate <= limit {
+			return folded, by, nil
+		}
+		folded.Close()
+	}
+	return nil, 0, fmt.Errorf("it has %d blocks, and no size that divides them keeps a rate of %s: give a higher --rate, or build it with --folds", r.Plan.Blocks, oneIn(limit))
+}
+
+// foldable reports whether the kind can be folded.
+func foldable(f *filterFile) bool {
+	switch f.Filter.(type) {
+	case *bloom.Filter, *bloom.SplitBlock, exceptionsFilter:
+		return true
+	}
+	return false
+}
+
+// foldBy returns a filter of a by-th of the size, of a kind that is foldable.
+func foldBy(f *filterFile, by uint64) (folded *filterFile, err error) {
+	folded = &filterFile{kind: f.kind}
+	switch k := f.Filter.(type) {
+	case *bloom.Filter:
+		folded.Filter, err = orNone(k.Fold(by))
+	case *bloom.SplitBlock:
+		if f.foreign != nil {
+			folded.foreign = &interop.File{Format: f.foreign.Format}
+		}
+		folded.Filter, err = orNone(k.Fold(by))
+	case exceptionsFilter:
+		x, made := k.Exceptions.Fold(by)
+		folded.Filter, err = orNone(exceptionsFilter{x}, made)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if folded.foreign != nil {
+		folded.foreign.Filter = folded.Filter
+	}
+	return folded, nil
+}
+
+// divisors are the numbers that divide n, ascending.
+func divisors(n uint64) (all []uint64) {
+	var large []uint64
+	for d := uint64(1); d*d <= n; d++ {
+		if n%d == 0 {
+			all = append(all, d)
+			if d*d != n {
+				large = append(large, n/d)
+			}
+		}
+	}
+	slices.Reverse(large)
+	return append(all, large...)
+}

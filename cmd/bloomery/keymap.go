@@ -1,0 +1,199 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/bloomery/bloom/interop"
+)
+
+// From a line to its key. A filter holds keys as they were when they were added:
+// who asks for "HTTP://Example.com" will not find "http://example.com/". So a
+// filter can be told to take lines in a normal form, and notes which.
+
+// normalizeMeta is the name in a file's metadata of the normal forms that its
+// lines were brought into.
+const normalizeMeta = "normalize"
+
+// normalizers are the normal forms. They are frozen, as the keys in the files
+// depend on them: a name can be added, and none can change its meaning. Each
+// appends the form of a line to dst. They go by bytes and change ASCII letters
+// only, so that no table of Unicode's is part of the meaning.
+var normalizers = map[string]func(dst, line []byte) []byte{
+	"url":   appendURL,
+	"lower": appendLower,
+	"upper": appendUpper,
+	"trim":  appendTrimmed,
+	"hex":   appendHex,
+}
+
+// normalizeHelp is what --normalize means.
+const normalizeHelp = `
+--normalize brings each line into a normal form before it is hashed, and
+remembers that in the filter's metadata, so that check and add do it again:
+
+    lower  A to Z become a to z
+    upper  a to z become A to Z
+    trim   spaces, tabs, carriage returns and the like are cut off at both
+           ends
+    hex    hexadecimal digits become lower case, without 0x before them and
+           without blanks, colons and hyphens between; other lines stay
+    url    RFC 3986, sections 6.2.2 and 6.2.3: scheme and host in lower case,
+           no default port (http, https, ftp, ws, wss) and no empty one, no
+           fragment, percent-encoding in upper case and only where it is
+           needed, no dot segments, "/" for an empty path; lines without
+           scheme:// stay
+
+Several forms are applied in the order given: --normalize trim,url.`
+
+// funnelNames are the ways in which Guava makes bytes of what is put in.
+func funnelNames() (names []string) {
+	for _, f := range interop.Funnels() {
+		names = append(names, f.String())
+	}
+	return names
+}
+
+// A keyMap turns lines into keys. Nil leaves them as they are.
+type keyMap struct {
+	steps []step
+	text  []byte
+	ends  []int
+	keys  [][]byte
+}
+
+// A step appends to dst what a line becomes.
+type step func(dst, line []byte) ([]byte, error)
+
+// newKeyMap makes the map of a funnel and a list of normal forms. It is nil if
+// there are none.
+func newKeyMap(funnel, normalize string) (*keyMap, error) {
+	m := &keyMap{}
+	if normalize != "" {
+		for name := range strings.SplitSeq(normalize, ",") {
+			form, ok := normalizers[name]
+			if !ok {
+				return nil, usagef("--normalize %s is unknown: take url, lower, upper, trim or hex, or several with commas between", name)
+			}
+			m.steps = append(m.steps, func(dst, line []byte) ([]byte, error) { return form(dst, line), nil })
+		}
+	}
+	if funnel != "" {
+		f, ok := interop.FunnelNamed(funnel)
+		if !ok {
+			return nil, usagef("--funnel %s is unknown: take one of %s", funnel, joined(funnelNames()))
+		}
+		m.steps = append(m.steps, f.Append)
+	}
+	if len(m.steps) == 0 {
+		return nil, nil
+	}
+	return m, nil
+}
+
+// keysOf returns the keys of the lines. They are good until the next call.
+func (m *keyMap) keysOf(lines [][]byte) ([][]byte, error) {
+	if m == nil {
+		return lines, nil
+	}
+	m.text, m.ends = m.text[:0], m.ends[:0]
+	for _, line := range lines {
+		form := line
+		for _, step := range m.steps {
+			start := len(m.text)
+			var err error
+			if m.text, err = step(m.text, form); err != nil {
+				return nil, err
+			}
+			form = m.text[start:]
+			m.ends = append(m.ends, start)
+		}
+		m.ends = append(m.ends, len(m.text))
+	}
+	m.keys = m.keys[:0]
+	for at := len(m.steps); at < len(m.ends); at += len(m.steps) + 1 {
+		start, end := m.ends[at-1], m.ends[at]
+		m.keys = append(m.keys, m.text[start:end:end])
+	}
+	return m.keys, nil
+}
+
+// setNormalize makes the file's key map do what --normalize says, or what the
+// file says that its lines were brought into. The two must not contradict.
+func (f *filterFile) setNormalize(flags *formatFlags, normalize string) (err error) {
+	recorded := f.meta()[normalizeMeta]
+	if recorded != "" && normalize != "" && recorded != normalize {
+		return fmt.Errorf("%s: was built with --normalize %s, not %s: leave the flag out", f.path, recorded, normalize)
+	}
+	if normalize == "" {
+		normalize = recorded
+	}
+	f.keys, err = newKeyMap(flags.funnel, normalize)
+	if err != nil && recorded != "" {
+		return fmt.Errorf("%s: was built with --normalize %s, which this release does not know: a newer bloomery may", f.path, recorded)
+	}
+	return err
+}
+
+func appendLower(dst, line []byte) []byte {
+	for _, c := range line {
+		dst = append(dst, lower(c))
+	}
+	return dst
+}
+
+func appendUpper(dst, line []byte) []byte {
+	for _, c := range line {
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		dst = append(dst, c)
+	}
+	return dst
+}
+
+func lower(c byte) byte {
+	if 'A' <= c && c <= 'Z' {
+		c += 'a' - 'A'
+	}
+	return c
+}
+
+const blanks = " \t\r\n\v\f"
+
+func isBlank(c byte) bool { return strings.IndexByte(blanks, c) >= 0 }
+
+func appendTrimmed(dst, line []byte) []byte {
+	for len(line) > 0 && isBlank(line[0]) {
+		line = line[1:]
+	}
+	for len(line) > 0 && isBlank(line[len(line)-1]) {
+		line = line[:len(line)-1]
+	}
+	return append(dst, line...)
+}
+
+func appendHex(dst, line []byte) []byte {
+	digits := line
+	if len(digits) >= 2 && digits[0] == '0' && lower(digits[1]) == 'x' {
+		digits = digits[2:]
+	}
+	start := len(dst)
+	for _, c := range digits {
+		switch {
+		case isHexDigit(c):
+			dst = append(dst, lower(c))
+		case c == ':' || c == '-' || isBlank(c):
+		default:
+			return append(dst[:start], line...)
+		}
+	}
+	if len(dst) == start { // no digit at all
+		return append(dst, line...)
+	}
+	return dst
+}
+
+func isHexDigit(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= lower(c) && lower(c) <= 'f'
+}

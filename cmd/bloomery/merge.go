@@ -1,0 +1,257 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
+	"github.com/spf13/cobra"
+)
+
+// mergeCommand is `bloomery merge`.
+type mergeCommand struct {
+	combining
+	allowOverfull bool
+}
+
+// combining is what merge and intersect have in common.
+type combining struct {
+	output string
+	force  bool
+	secret string
+	asJSON bool
+	formatFlags
+}
+
+func newMerge() *cobra.Command {
+	m := &mergeCommand{}
+	cmd := &cobra.Command{
+		Use:   "merge -o OUT A B...",
+		Short: "Make one filter of what several hold",
+		Long: `Merge writes to OUT a filter that answers as if the keys of all the others had
+been added to it: bit by bit OR, which is exact. All must be of one kind, hash
+and seed. Filters that are larger by a whole factor are folded to the size of
+the smallest (see 'bloomery fold'); of other programs' formats all must have
+the same size. OUT has the format and the metadata of the first.
+
+It reports how many keys each holds, and how full the result is. A result that
+is over-full is refused, unless told --allow-overfull.`,
+		Example: `  bloomery merge -o all.bloom monday.bloom tuesday.bloom wednesday.bloom
+  bloomery merge -o all.dcso part-*.dcso`,
+		Args:                  twoFilters("bloomery merge -o OUT A B"),
+		RunE:                  m.run,
+		DisableFlagsInUseLine: true,
+	}
+	m.addFlags(cmd)
+	cmd.Flags().BoolVar(&m.allowOverfull, "allow-overfull", false, "write the result also if it holds more keys than planned, at a higher rate")
+	return cmd
+}
+
+func (c *combining) addFlags(cmd *cobra.Command) {
+	addOutput(cmd, &c.output, &c.force)
+	addSecret(cmd, &c.secret)
+	addFormat(cmd, &c.formatFlags)
+	cmd.Flags().MarkHidden("funnel") // no key is read
+	addJSON(cmd, &c.asJSON, "print the report as one JSON object on standard output")
+}
+
+// twoFilters wants at least two filter files.
+func twoFilters(example string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) < 2 {
+			return usagef("name at least two filter files: %s", example)
+		}
+		return nil
+	}
+}
+
+// component is one of the filters that are combined.
+type component struct {
+	File string `json:"file"`
+	filterJSON
+	report bloom.Report
+}
+
+// combinedJSON is what merge and intersect report.
+type combinedJSON struct {
+	File  string      `json:"file"`
+	Kind  string      `json:"kind"`
+	Parts []component `json:"parts"`
+	filterJSON
+	Common      *float64 `json:"estimated_common_keys,omitempty"`
+	CommonError *float64 `json:"estimated_common_keys_error,omitempty"`
+}
+
+// combine opens the filters, the smallest one to be changed, and lets with put
+// each of the others into that. It returns the result, and what each was.
+func (c *combining) combine(paths []string, with func(into, other *filterFile) error) (into *filterFile, parts []component, err error) {
+	if err := mayWrite(c.output, c.force); err != nil {
+		return nil, nil, err
+	}
+	smallest, meta, err := c.survey(paths, &parts)
+	if err != nil {
+		return nil, nil, err
+	}
+	into, err = c.openOne(paths[smallest], toChange)
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, path := range paths {
+		if i == smallest {
+			continue
+		}
+		other, err := c.openOne(path, toRead)
+		if err == nil {
+			err = with(into, other)
+			other.Close()
+		}
+		if err != nil {
+			into.Close()
+			return nil, nil, c.explain(err, paths[smallest], path)
+		}
+	}
+	if n, ok := into.Filter.(noted); ok && into.foreign == nil {
+		if err := n.SetMeta(meta); err != nil {
+			into.Close()
+			return nil, nil, err
+		}
+	}
+	return into, parts, nil
+}
+
+// survey looks at all filters, one at a time: which is the smallest, and what the
+// result is to note. Keys in different normal forms do not mix.
+func (c *combining) survey(paths []string, parts *[]component) (smallest int, meta map[string]string, err error) {
+	var least uint64
+	for i, path := range paths {
+		f, err := c.openOne(path, toRead)
+		if err != nil {
+			return 0, nil, err
+		}
+		r, noted := f.Report(), f.meta()
+		f.Close()
+		*parts = append(*parts, component{path, describeFilter(r), r})
+		if i == 0 {
+			meta = noted
+		} else if form, first := noted[normalizeMeta], meta[normalizeMeta]; form != first {
+			return 0, nil, fmt.Errorf("%s was built with %s and %s with %s: the keys of the two do not mix", paths[0], formName(first), path, formName(form))
+		}
+		if i == 0 || r.Plan.Blocks < least {
+			smallest, least = i, r.Plan.Blocks
+		}
+	}
+	return smallest, meta, nil
+}
+
+func formName(form string) string {
+	if form == "" {
+		return "no --normalize"
+	}
+	return "--normalize " + form
+}
+
+func (c *combining) openOne(path string, mode openMode) (*filterFile, error) {
+	f, err := c.open(path, mode)
+	if err != nil {
+		return nil, err
+	}
+	// Bits are combined without keys, but exceptions are keys.
+	_, keysNeeded := f.Filter.(exceptionsFilter)
+	if f.needsSecret() && (c.secret != "" || keysNeeded) {
+		if err := unlock(c.secret, f); err != nil {
+			f.Close()
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// explain says which files do not go together, and what could be done.
+func (c *combining) explain(err error, into, other string) error {
+	if !errors.Is(err, bloom.ErrUnlike) {
+		return err
+	}
+	return fmt.Errorf("%s and %s: %w; build them alike from their keys: with the same kind, --seed or --secret, -n and -p", into, other, err)
+}
+
+// errKinds refuses two filters of different types.
+func errKinds(into, other *filterFile) error {
+	if into.kind != other.kind {
+		return fmt.Errorf("%w: one is a %s, the other a %s", bloom.ErrUnlike, into.kind, other.kind)
+	}
+	if into.kind == "chain" {
+		return fmt.Errorf("%w: a chain's layers differ from those of another; those of one layer can be merged after 'bloomery convert --to bloomery'", bloom.ErrUnlike)
+	}
+	return fmt.Errorf("%w: a %s consists of several filters, which differ from those of another", bloom.ErrUnlike, into.kind)
+}
+
+// union puts what other holds into into.
+func union(into, other *filterFile) error {
+	switch f := into.Filter.(type) {
+	case *bloom.Filter:
+		return withSame(f, other, f.Union, into)
+	case *bloom.SplitBlock:
+		return withSame(f, other, f.Union, into)
+	case *bloom.Classic:
+		return withSame(f, other, f.Union, into)
+	case countingFilter:
+		return withSame(f, other, func(g countingFilter) error { return f.Union(g.Counting) }, into)
+	case exceptionsFilter:
+		return withSame(f, other, func(g exceptionsFilter) error { return f.Union(g.Exceptions) }, into)
+	}
+	return errKinds(into, other)
+}
+
+// withSame does something with the other filter if it is of the same type.
+func withSame[F interop.Filter](_ F, other *filterFile, do func(F) error, into *filterFile) error {
+	g, ok := other.Filter.(F)
+	if !ok {
+		return errKinds(into, other)
+	}
+	return do(g)
+}
+
+func (m *mergeCommand) run(cmd *cobra.Command, args []string) error {
+	into, parts, err := m.combine(args, union)
+	if err != nil {
+		return err
+	}
+	defer into.Close()
+	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
+	r := into.Report()
+	switch {
+	case r.Overfull() && !m.allowOverfull:
+		return fmt.Errorf("%s; %s was not written: build a larger one from the keys, or give --allow-overfull", overfull(r), m.output)
+	case r.Overfull():
+		tell.warn("%s", overfull(r))
+	case r.Full() >= fullness[0]:
+		tell.warn("%s", nearlyFull(r))
+	}
+	return m.finish(cmd, tell, into, parts, combinedJSON{})
+}
+
+// finish writes the result and reports.
+func (c *combining) finish(cmd *cobra.Command, tell *teller, into *filterFile, parts []component, v combinedJSON) error {
+	if err := replaceFile(c.output, nil, into.writeTo); err != nil {
+		return err
+	}
+	r := into.Report()
+	if c.asJSON {
+		v.File, v.Kind, v.Parts, v.filterJSON = c.output, into.kind, parts, describeFilter(r)
+		return printJSON(cmd.OutOrStdout(), v)
+	}
+	for _, p := range parts {
+		folded := ""
+		if p.report.Plan.Blocks > r.Plan.Blocks {
+			folded = fmt.Sprintf(", folded by %d", p.report.Plan.Blocks/r.Plan.Blocks)
+		}
+		tell.say("%s: %s keys, %s full%s", p.File, estimate(p.report), percent(p.report.Full()), folded)
+	}
+	if !slices.ContainsFunc(parts, func(p component) bool { return finite(p.report.Keys) == nil }) && v.Common != nil {
+		tell.say("in all of them: %s +- %s keys, by their bits", round(*v.Common), round(*v.CommonError))
+	}
+	tell.say("%s: %s keys; %s", c.output, estimate(r), state(r))
+	return nil
+}

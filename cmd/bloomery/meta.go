@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// metaCommand is `bloomery meta`.
+type metaCommand struct {
+	asJSON bool
+}
+
+func newMeta() *cobra.Command {
+	c := &metaCommand{}
+	cmd := &cobra.Command{
+		Use:   "meta F [KEY... | KEY=VALUE...]",
+		Short: "Print or change the notes in a filter file",
+		Long: `Meta prints the notes in the filter file F, all or those of some keys, or changes
+them: KEY=VALUE sets one, KEY= takes it away. The file is written beside and then
+renamed. Source, date and licence are good things to note; "normalize" is
+build's. Files of a filter and of a splitblock have notes.`,
+		Example: `  bloomery meta list.bloom
+  bloomery meta list.bloom source=hashlookup date=2026-11-01
+  bloomery meta list.bloom licence`,
+		Args:                  someFilters("bloomery meta seen.bloom"),
+		RunE:                  c.run,
+		DisableFlagsInUseLine: true,
+	}
+	addJSON(cmd, &c.asJSON, "print the notes as one JSON object")
+	return cmd
+}
+
+func (c *metaCommand) run(cmd *cobra.Command, args []string) error {
+	get, set, err := parseNotes(args[1:])
+	if err != nil {
+		return err
+	}
+	f, err := (&formatFlags{}).open(args[0], toRead)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	n, ok := f.Filter.(noted)
+	if !ok || f.foreign != nil {
+		return fmt.Errorf("%s: a %s in the format %s keeps no notes: those of a filter and a splitblock of ours do", f.path, f.kind, f.format())
+	}
+	meta := n.Meta()
+	if meta == nil {
+		meta = make(map[string]string)
+	}
+	if len(set) == 0 {
+		return c.print(cmd.OutOrStdout(), meta, get)
+	}
+	for key, value := range set {
+		if value == "" {
+			delete(meta, key)
+		} else {
+			meta[key] = value
+		}
+	}
+	if err := n.SetMeta(meta); err != nil {
+		return fmt.Errorf("%s: %w", f.path, err)
+	}
+	if err := f.save(); err != nil {
+		return err
+	}
+	if c.asJSON {
+		return printJSON(cmd.OutOrStdout(), meta)
+	}
+	return nil
+}
+
+// parseNotes tells keys to print from notes to set.
+func parseNotes(args []string) (get []string, set map[string]string, err error) {
+	set = make(map[string]string)
+	for _, arg := range args {
+		key, value, isSet := strings.Cut(arg, "=")
+		switch {
+		case key == "":
+			return nil, nil, usagef("meta wants KEY or KEY=VALUE, not %q", arg)
+		case !isSet:
+			get = append(get, key)
+		case key == normalizeMeta:
+			return nil, nil, usagef("%s says how the keys in the filter were made, and cannot be changed after: build it again with --normalize", key)
+		default:
+			set[key] = value
+		}
+	}
+	if len(get) > 0 && len(set) > 0 {
+		return nil, nil, usagef("give either KEYs to print or KEY=VALUEs to set")
+	}
+	return get, set, nil
+}
+
+// print prints all notes, or the values of some. Status 1 says that one is not
+// there.
+func (c *metaCommand) print(w io.Writer, meta map[string]string, get []string) error {
+	missing := false
+	for _, key := range get {
+		if _, ok := meta[key]; !ok {
+			missing = true
+		}
+	}
+	if len(get) > 0 {
+		maps.DeleteFunc(meta, func(key, _ string) bool { return !slices.Contains(get, key) })
+	}
+	if c.asJSON {
+		if err := printJSON(w, meta); err != nil {
+			return err
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		if c.asJSON {
+			break
+		}
+		line := meta[key]
+		if len(get) != 1 {
+			line = key + "=" + line
+		}
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	if missing {
+		return exitStatus(exitNothing)
+	}
+	return nil
+}

@@ -1,0 +1,418 @@
+package main
+
+import (
+	"bytes"
+	"io"
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A pipeline decides for every line of a stream whether it was seen before, on
+// all CPUs at once, and yields the lines in their order:
+//
+//	read ──▶ hash ──▶ sequence ──▶ add ──▶ write
+//	         (any     (in order)   (each   (in order)
+//	         CPU)                  owner
+//	                               in order)
+//
+// A job is a block of whole lines. Any CPU may hash it. Then its keys are dealt
+// out to owners: each owns a range of the filter's blocks and adds its keys in
+// the order of the input. A key's answer depends on its block alone, and so is
+// the same as if one CPU had gone through the lines one by one.
+type pipeline struct {
+	to        seen
+	separator byte
+	owners    int
+	syncEvery time.Duration // zero: never
+
+	free   chan *job // to read into
+	hash   chan *job
+	read   chan *job // the same jobs, in order
+	add    []chan *job
+	out    chan *job // the same jobs, in order
+	flying sync.WaitGroup
+
+	stop chan struct{} // closed: read no more, finish what was read
+	quit chan struct{} // closed: the output wants no more
+	done chan struct{} // closed: nobody adds any more
+
+	err   error    // that ended the adding
+	left  int64    // new keys there is surely room for
+	first []uint64 // the least hash of each owner but the first
+}
+
+// seen is what remembers the lines. Its methods but hash are never called at the
+// same time, except for add where blocks is not zero.
+type seen interface {
+	hash(key []byte) uint64
+	add(hashes []uint64, isNew []bool) int
+
+	// blocks is how many blocks there are: several goroutines may add at once if
+	// those with hashes of equal hi64(hash * blocks) are one's. Zero: only one may.
+	blocks() uint64
+
+	// room is asked while nobody adds: how many more keys may be new before it must
+	// be asked again, as the blocks may change. An error ends the run.
+	room() (int64, error)
+
+	// sync makes what was added durable.
+	sync() error
+}
+
+// A job is a block of lines on its way.
+type job struct {
+	text   []byte // whole lines, each with its separator
+	ends   []int  // where each ends, behind the separator
+	hashes []uint64
+	isNew  []bool
+	parts  []part // one for each owner
+
+	hashed chan struct{}
+	left   atomic.Int32 // owners that are not done
+	added  chan struct{}
+	count  atomic.Int64 // new lines
+
+	err    error         // ends the stream, after the lines
+	synced chan struct{} // not nil: no lines, make durable what came before
+}
+
+// part is an owner's share of a job: hashes, and which lines they are of.
+type part struct {
+	hashes []uint64
+	lines  []int32
+	isNew  []bool
+}
+
+const (
+	maxOwners  = 16 // what a sequencer can keep busy
+	spareJobs  = 6  // beyond one for each owner and hasher
+	keepForJob = 1 << 20
+)
+
+func newPipeline(to seen, separator byte, syncEvery time.Duration) *pipeline {
+	cpus := min(runtime.GOMAXPROCS(0), maxOwners)
+	p := &pipeline{to: to, separator: separator, owners: cpus, syncEvery: syncEvery}
+	if to.blocks() == 0 {
+		p.owners = 1
+	}
+	jobs := 2*cpus + spareJobs
+	p.free, p.hash, p.read = make(chan *job, jobs), make(chan *job, jobs), make(chan *job, jobs)
+	p.out = make(chan *job, jobs+2) // and those that have no lines
+	p.stop, p.quit, p.done = make(chan struct{}), make(chan struct{}), make(chan struct{})
+	for range jobs {
+		p.free <- &job{parts: make([]part, p.owners), hashed: make(chan struct{}, 1), added: make(chan struct{}, 1)}
+	}
+	for range cpus {
+		go p.hashJobs()
+	}
+	for i := range p.owners {
+		add := make(chan *job, jobs)
+		p.add = append(p.add, add)
+		go p.addJobs(i, add)
+	}
+	go p.sequence()
+	return p
+}
+
+// each reads the sources and hands every job to do, in order, when all its lines
+// are decided; and a job without lines where all before it shall be durable.
+// After an error of do nothing more is read.
+func (p *pipeline) each(sources []*source, count func(int), do func(*job) error) (err error) {
+	go p.readJobs(sources, count)
+	for j := range p.out {
+		<-j.added
+		if err = do(j); err == nil {
+			err = j.err
+		}
+		if err != nil {
+			close(p.quit)
+			break
+		}
+		if j.synced != nil {
+			close(j.synced)
+			continue
+		}
+		p.recycle(j)
+	}
+	<-p.done
+	return err
+}
+
+// interrupt ends the reading; the lines that were read are still decided.
+func (p *pipeline) interrupt() { close(p.stop) }
+
+func (p *pipeline) recycle(j *job) {
+	if cap(j.text) > keepForJob {
+		j.text = nil
+	}
+	p.free <- j // there is room for all jobs
+}
+
+// readJobs cuts the sources into jobs.
+func (p *pipeline) readJobs(sources []*source, count func(int)) {
+	defer close(p.hash)
+	defer close(p.read)
+	for _, s := range sources {
+		in, err := s.open(count)
+		if err == nil {
+			err = p.readSource(s, in)
+			in.close()
+		}
+		if err == nil {
+			continue
+		}
+		if j := p.take(); j != nil && err != errEnough {
+			j.text, j.err = j.text[:0], err
+			p.pass(j)
+		}
+		return
+	}
+}
+
+func (p *pipeline) readSource(s *source, in *stream) error {
+	blocks := &blockReader{in: in, separator: p.separator, beforeWait: func() error { return nil }}
+	for {
+		j := p.take()
+		if j == nil {
+			return errEnough
+		}
+		if cap(j.text) < blockBytes {
+			j.text = make([]byte, 0, blockBytes)
+		}
+		text, err := blocks.next(j.text)
+		if err != nil {
+			p.free <- j
+			if err == io.EOF {
+				return nil
+			}
+			return inputError(s.name(), err)
+		}
+		j.text = text
+		if !p.pass(j) {
+			return errEnough
+		}
+	}
+}
+
+// take returns a job to read into, nil if there is to be no more reading.
+func (p *pipeline) take() *job {
+	select {
+	case <-p.stop:
+		return nil
+	case <-p.quit:
+		return nil
+	case j := <-p.free:
+		return j
+	}
+}
+
+// pass sends a job on its way. It is false if nobody takes it any more.
+func (p *pipeline) pass(j *job) bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		p.hash <- j // there is room for all jobs
+		p.read <- j
+		return true
+	}
+}
+
+func (p *pipeline) hashJobs() {
+	for j := range p.hash {
+		j.ends, j.hashes = j.ends[:0], j.hashes[:0]
+		for at := 0; at < len(j.text); {
+			length := bytes.IndexByte(j.text[at:], p.separator)
+			j.hashes = append(j.hashes, p.to.hash(j.text[at:at+length]))
+			at += length + 1
+			j.ends = append(j.ends, at)
+		}
+		j.isNew = grown(j.isNew, len(j.hashes))
+		j.hashed <- struct{}{}
+	}
+}
+
+// grown returns a slice of n elements, in the room of s if that is enough.
+func grown[E any](s []E, n int) []E {
+	if cap(s) < n {
+		return make([]E, n, n+n/4)
+	}
+	return s[:n]
+}
+
+// sequence deals the jobs out, in order. It alone decides when the filter may
+// grow: between jobs, while nobody adds.
+func (p *pipeline) sequence() {
+	defer p.finish()
+	var tick <-chan time.Time
+	if p.syncEvery > 0 {
+		ticker := time.NewTicker(p.syncEvery)
+		defer ticker.Stop()
+		tick = ticker.C
+	}
+	added := false // since the last sync
+	for {
+		select {
+		case j, more := <-p.read:
+			if !more {
+				return
+			}
+			p.deal(j)
+			if p.err != nil {
+				return
+			}
+			added = true
+		case <-p.quit:
+			return
+		case <-p.stop:
+			p.drain()
+			return
+		case <-tick:
+			if added {
+				p.sync()
+				added = false
+			}
+		}
+	}
+}
+
+// finish ends the stations that follow.
+func (p *pipeline) finish() {
+	for _, add := range p.add {
+		close(add)
+	}
+	if p.err != nil || !p.look() {
+		j := &job{err: p.err, added: make(chan struct{}, 1)}
+		j.added <- struct{}{}
+		p.out <- j
+	}
+	close(p.done)
+	close(p.out)
+}
+
+// drain deals out what was read before the interrupt.
+func (p *pipeline) drain() {
+	for {
+		select {
+		case j, more := <-p.read:
+			if !more {
+				return
+			}
+			p.deal(j)
+		default:
+			return
+		}
+	}
+}
+
+// sync waits until all lines so far are added and written, and makes them
+// durable: not earlier, or a line could be remembered that nobody got.
+func (p *pipeline) sync() {
+	p.flying.Wait()
+	j := &job{added: make(chan struct{}, 1), synced: make(chan struct{})}
+	j.added <- struct{}{}
+	p.out <- j
+	select {
+	case <-p.quit:
+	case <-j.synced:
+	}
+}
+
+// deal hands the keys of a job to their owners.
+func (p *pipeline) deal(j *job) {
+	<-j.hashed
+	if p.err != nil {
+		return
+	}
+	lines := int64(len(j.hashes))
+	if lines > p.left && !p.look() {
+		return
+	}
+	j.count.Store(0)
+	if lines > p.left { // the filter may grow: one line after the other
+		j.count.Store(int64(p.to.add(j.hashes, j.isNew)))
+		p.left = 0
+		j.added <- struct{}{}
+		p.out <- j
+		return
+	}
+	p.left -= lines
+	if p.owners > 1 {
+		p.split(j)
+	}
+	j.left.Store(int32(p.owners))
+	p.flying.Add(p.owners)
+	for _, add := range p.add {
+		add <- j
+	}
+	p.out <- j
+}
+
+// look waits until nobody adds and asks how much room there is. It is false if
+// that was the end.
+func (p *pipeline) look() bool {
+	p.flying.Wait()
+	p.left, p.err = p.to.room()
+	p.own()
+	return p.err == nil
+}
+
+// own gives each owner a range of blocks, as they are now.
+func (p *pipeline) own() {
+	p.first = p.first[:0]
+	blocks := p.to.blocks()
+	for i := 1; i < p.owners; i++ {
+		block := uint64(i) * blocks / uint64(p.owners)
+		least, _ := bits.Div64(block, blocks-1, blocks) // the least h with hi64(h * blocks) = block
+		p.first = append(p.first, least)
+	}
+}
+
+// owner is whose the hash is.
+func (p *pipeline) owner(h uint64) (i uint64) {
+	for _, least := range p.first {
+		_, below := bits.Sub64(h, least, 0)
+		i += 1 - below
+	}
+	return i
+}
+
+// split sorts a job's keys by owner.
+func (p *pipeline) split(j *job) {
+	for i := range j.parts {
+		part := &j.parts[i]
+		part.hashes, part.lines = part.hashes[:0], part.lines[:0]
+	}
+	for i, h := range j.hashes {
+		part := &j.parts[p.owner(h)]
+		part.hashes = append(part.hashes, h)
+		part.lines = append(part.lines, int32(i))
+	}
+}
+
+// addJobs adds what is the i-th owner's.
+func (p *pipeline) addJobs(i int, jobs <-chan *job) {
+	for j := range jobs {
+		if p.owners == 1 {
+			j.count.Add(int64(p.to.add(j.hashes, j.isNew)))
+		} else {
+			j.count.Add(int64(j.parts[i].addTo(p.to, j.isNew)))
+		}
+		if j.left.Add(-1) == 0 {
+			j.added <- struct{}{}
+		}
+		p.flying.Done()
+	}
+}
+
+func (s *part) addTo(to seen, isNew []bool) (count int) {
+	s.isNew = grown(s.isNew, len(s.hashes))
+	count = to.add(s.hashes, s.isNew)
+	for i, line := range s.lines {
+		isNew[line] = s.isNew[i]
+	}
+	return count
+}

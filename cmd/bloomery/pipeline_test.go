@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/bloomery/bloom"
+)
+
+// TestSameOnAnyCPUs: the output is the same, byte for byte, whatever the number
+// of CPUs, false positives and growth included.
+func TestSameOnAnyCPUs(t *testing.T) {
+	path, _ := randomLines(t, 7, 50_000)
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	for _, args := range [][]string{
+		{"dedupe", "-p", "1%", "-n", "15k", "--grow", path},      // grows once or twice
+		{"dedupe", "-d", "-p", "1%", "-n", "10", "--grow", path}, // at every few lines, first
+		{"dedupe", "-p", "1%", "-n", "40k", path},                // does not
+	} {
+		t.Run(strings.Join(args[1:len(args)-1], " "), func(t *testing.T) {
+			want := ""
+			for _, cpus := range []int{1, 2, 16} {
+				runtime.GOMAXPROCS(cpus)
+				stdout, stderr, code := command(t, args...)
+				if code != exitDone {
+					t.Fatalf("%d CPUs: exit code %d, %s", cpus, code, stderr)
+				}
+				if want == "" {
+					want = stdout
+				}
+				if stdout != want {
+					t.Fatalf("%d CPUs: %d bytes of output, 1 CPU: %d; or they differ", cpus, len(stdout), len(want))
+				}
+			}
+		})
+	}
+}
+
+// TestOwners: every hash has one owner, whole blocks belong to one, and the
+// shares are even.
+func TestOwners(t *testing.T) {
+	for _, blocks := range []uint64{1, 2, 3, 5, 16, 1000, 1<<20 + 1, 1<<33 - 1} {
+		for owners := 1; owners <= maxOwners; owners++ {
+			f := &ownedSeen{n: blocks}
+			p := &pipeline{to: f, owners: owners}
+			p.own()
+			at := uint64(0)
+			last := uint64(0)
+			for _, first := range p.first {
+				if first > 0 && blockOf(blocks, first) == blockOf(blocks, first-1) {
+					t.Fatalf("%d blocks, %d owners: hash %#x begins inside a block", blocks, owners, first)
+				}
+				if blockOf(blocks, first)-at > blocks/uint64(owners)+1 {
+					t.Fatalf("%d blocks, %d owners: one has %d", blocks, owners, blockOf(blocks, first)-at)
+				}
+				at = blockOf(blocks, first)
+				if o := p.owner(first); o < last || first > 0 && p.owner(first-1) > o {
+					t.Fatalf("%d blocks, %d owners: the owners are out of order", blocks, owners)
+				}
+				last = p.owner(first)
+			}
+			if p.owner(0) >= uint64(owners) || p.owner(1<<64-1) != uint64(owners-1) {
+				t.Fatalf("%d blocks, %d owners: hash 0 is %d's, the last %d's", blocks, owners, p.owner(0), p.owner(1<<64-1))
+			}
+		}
+	}
+}
+
+type ownedSeen struct {
+	seen
+	n uint64
+}
+
+func (s *ownedSeen) blocks() uint64 { return s.n }
+
+// TestPipelineErrors: an error of who takes the lines ends the work at once, one
+// of the input after the lines before it.
+func TestPipelineErrors(t *testing.T) {
+	f, err := bloom.New(1_000_000, 1e-6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := fixedSeen{f, newGauge(f, false), limit{}}
+	path := filepath.Join(t.TempDir(), "lines")
+	var text bytes.Buffer
+	for i := range 1_000_000 {
+		fmt.Fprintln(&text, i)
+	}
+	if err := os.WriteFile(path, text.Bytes(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	found, err := findSources([]string{path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enough := errors.New("enough lines")
+	jobs := 0
+	err = newPipeline(s, '\n', 0).each(found, func(int) {}, func(*job) error {
+		jobs++
+		if jobs == 3 {
+			return enough
+		}
+		return nil
+	})
+	if err != enough || jobs != 3 {
+		t.Errorf("after %d jobs: %v, want 3 and the error of the third", jobs, err)
+	}
+	broken := io.MultiReader(strings.NewReader("a\nb\nc"), brokenReader{})
+	found, err = findSources(nil, broken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := 0
+	err = newPipeline(s, '\n', 0).each(found, func(int) {}, func(j *job) error {
+		lines += len(j.ends)
+		return nil
+	})
+	if !errors.Is(err, errBroken) || lines != 2 {
+		t.Errorf("%d lines and %v, want the 2 whole ones and then the error", lines, err)
+	}
+}
+
+var errBroken = errors.New("the disk is gone")
+
+type brokenReader struct{}
+
+func (brokenReader) Read([]byte) (int, error) { return 0, errBroken }
+
+func blockOf(blocks, h uint64) uint64 {
+	block, _ := bits.Mul64(h, blocks)
+	return block
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/bloomery/bloom"
+)
+
+// commandsJSON are lines to paste, empty where there is none for the plan.
+type commandsJSON struct {
+	Build            string `json:"build,omitempty"`
+	Dedupe           string `json:"dedupe,omitempty"`
+	Redis            string `json:"redis,omitempty"`
+	Go               string `json:"go"`
+	noShell, noRedis string // why there is none, for people
+}
+
+// redisMostKeys is RedisBloom's limit of BF.RESERVE's capacity.
+const redisMostKeys = 1 << 30
+
+// commands are the lines that make what was planned. The shell and Redis know
+// filters by n and p only.
+func (p *planCommand) commands(l layout, plan bloom.Plan) commandsJSON {
+	c := commandsJSON{Go: p.goLine(l)}
+	rate, err := p.pasteRate(l, plan)
+	switch {
+	case err != nil:
+		c.noShell = fmt.Sprintf("build and dedupe work from n and p, and refuse these: %s", libraryPrefix.ReplaceAllString(err.Error(), "$1"))
+	case l.name == "paired" && p.probes == 0:
+		letters := fmt.Sprintf("-n %d -p %s", plan.Keys, rate)
+		c.Build = fmt.Sprintf("bloomery build -o keys.bloom %s keys.txt", letters)
+		c.Dedupe = fmt.Sprintf("bloomery dedupe %s keys.txt", letters)
+	case l.name == "paired":
+		c.noShell = "build and dedupe choose k themselves"
+	default:
+		c.noShell = "build and dedupe make paired filters only"
+	}
+	switch {
+	case err != nil || l.name == "counting" || l.name == "split":
+	case plan.Keys > redisMostKeys:
+		c.noRedis = fmt.Sprintf("BF.RESERVE: RedisBloom takes %s keys at most", commas(redisMostKeys))
+	default:
+		c.Redis = fmt.Sprintf("BF.RESERVE keys %s %d", rate, plan.Keys)
+	}
+	return c
+}
+
+// pasteRate is the rate that together with n gives the filter again, or one that
+// is no larger: the given one, or where m is given with n the planned one, rounded up to four digits.
+func (p *planCommand) pasteRate(l layout, plan bloom.Plan) (string, error) {
+	rate := float64(p.rate)
+	if rate == 0 || p.keys != 0 && p.bits != 0 { // then m may do better than p
+		digits := math.Pow(10, 3-math.Floor(math.Log10(plan.Rate)))
+		rate = math.Ceil(plan.Rate*digits) / digits
+	}
+	_, err := l.plan(bloom.Config{Keys: plan.Keys, Rate: rate})
+	format := byte('f')
+	if rate < 1e-6 {
+		format = 'g'
+	}
+	return strconv.FormatFloat(rate, format, -1, 64), err
+}
+
+// goLine is the call that makes the filter.
+func (p *planCommand) goLine(l layout) string {
+	call := ""
+	switch {
+	case p.keys != 0 && p.rate != 0 && p.bits == 0 && p.probes == 0:
+		call = fmt.Sprintf("%s(%s, %s)", l.make, underscores(uint64(p.keys)), p.rate.String())
+	case p.keys == 0 && p.rate == 0: // m and k, which a Config does not take
+		call = fmt.Sprintf("ClassicConfig{Bits: %s, Probes: %d}.New()", underscores(uint64(p.bits)), p.probes)
+	default:
+		var fields []string
+		add := func(is bool, name, value string) {
+			if is {
+				fields = append(fields, name+": "+value)
+			}
+		}
+		add(p.keys != 0, "Keys", underscores(uint64(p.keys)))
+		add(p.rate != 0, "Rate", p.rate.String())
+		add(p.bits != 0, "Bits", underscores(uint64(p.bits)))
+		add(p.probes != 0, "Probes", strconv.Itoa(p.probes))
+		call = fmt.Sprintf("Config{%s}.%s()", strings.Join(fields, ", "), l.make)
+	}
+	return "f, err := bloom." + call
+}
+
+// underscores writes n as Go does.
+func underscores(n uint64) string { return strings.ReplaceAll(commas(n), ",", "_") }
+
+func (c commandsJSON) String() string {
+	var b strings.Builder
+	line := func(text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "  %s\n", text)
+		}
+	}
+	note := func(text string) {
+		if text != "" {
+			line("# " + text)
+		}
+	}
+	line(c.Build)
+	line(c.Dedupe)
+	note(c.noShell)
+	line(c.Redis)
+	note(c.noRedis)
+	line(c.Go)
+	return b.String()
+}

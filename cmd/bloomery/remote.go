@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/url"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/spf13/cobra"
+)
+
+// A filter on a server: its address, and the commands that push and pull need.
+// The server may be ours or any with RedisBloom.
+
+// passwordVariable is where a password may be put that should not stand in the
+// URL, where others can read it. redis-cli knows the same.
+const passwordVariable = "REDISCLI_AUTH"
+
+const (
+	standardPort = "6379" // of the schemes redis and rediss
+	dialTime     = 5 * time.Second
+	quietTime    = time.Minute // a server that takes or sends nothing for so long is gone
+)
+
+// remoteFilter is a name on a server.
+type remoteFilter struct {
+	name   string
+	url    string // without the password, for messages
+	client rueidis.Client
+}
+
+// remoteFlags are those that push and pull have in common.
+type remoteFlags struct{ ca string }
+
+func (r *remoteFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&r.ca, "ca", "", "of rediss://: trust the certificates in `FILE` (PEM) instead of the system's")
+}
+
+// isRemote reports whether an argument is meant as an address, and no file.
+func isRemote(arg string) bool { return strings.Contains(arg, "://") }
+
+// parseRemote takes an address apart: redis://[USER[:PASSWORD]@]HOST[:PORT]/NAME.
+// A name is what follows the slash, percent-encoded where it must be.
+func parseRemote(arg string) (options rueidis.ClientOption, name string, err error) {
+	const form = "redis://[USER:PASSWORD@]HOST[:PORT]/NAME"
+	u, err := url.Parse(arg)
+	if err != nil {
+		// The error of url.Parse quotes the address, and with it the password.
+		return options, "", usagef("the address cannot be read: it must be %s, with %%XX for special characters", form)
+	}
+	switch u.Scheme {
+	case "redis":
+	case "rediss":
+		options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname()}
+	default:
+		return options, "", usagef("%s:// is no address of a server: give %s, or rediss:// for TLS", u.Scheme, form)
+	}
+	name, err = url.PathUnescape(strings.TrimPrefix(u.EscapedPath(), "/"))
+	switch {
+	case u.Hostname() == "":
+		return options, "", usagef("%s names no host: give %s", u.Redacted(), form)
+	case err != nil || name == "":
+		return options, "", usagef("%s names no filter: give %s", u.Redacted(), form)
+	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
+		return options, "", usagef("%s: a ? or # that belongs to the name is written %%3F or %%23", u.Redacted())
+	}
+	port := u.Port()
+	if port == "" {
+		port = standardPort
+	}
+	options.InitAddress = []string{net.JoinHostPort(u.Hostname(), port)}
+	options.Username = u.User.Username()
+	if password, ok := u.User.Password(); ok {
+		options.Password = password
+	} else {
+		options.Password = os.Getenv(passwordVariable)
+	}
+	return options, name, nil
+}
+
+// connect reaches the server of an address.
+func (r *remoteFlags) connect(arg string) (*remoteFilter, error) {
+	options, name, err := parseRemote(arg)
+	if err != nil {
+		return nil, err
+	}
+	if r.ca != "" {
+		if options.TLSConfig == nil {
+			return nil, usagef("--ca is for rediss:// addresses: leave it out, or write rediss://")
+		}
+		pem, err := os.ReadFile(r.ca)
+		if err != nil {
+			return nil, inputError(r.ca, err)
+		}
+		options.TLSConfig.RootCAs = x509.NewCertPool()
+		if !options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s: has no certificate in PEM form", r.ca)
+		}
+	}
+	options.DisableCache = true
+	options.DisableRetry = true // a chunk too many is better noticed
+	options.ClientName = "bloomery"
+	options.Dialer = net.Dialer{Timeout: dialTime}
+	options.ConnWriteTimeout = quietTime
+	u, _ := url.Parse(arg) // parseRemote could
+	f := &remoteFilter{name: name, url: u.Redacted()}
+	if f.client, err = rueidis.NewClient(options); err != nil {
+		return nil, f.explain(err)
+	}
+	return f, nil
+}
+
+func (f *remoteFilter) Close() { f.client.Close() }
+
+// do sends a command. The arguments behind the name begin with a key.
+func (f *remoteFilter) do(ctx context.Context, command, key string, args ...string) rueidis.RedisResult {
+	return f.client.Do(ctx, f.command(command, key, args...))
+}
+
+func (f *remoteFilter) command(command, key string, args ...string) rueidis.Completed {
+	return f.client.B().Arbitrary(strings.Fields(command)...).Keys(key).Args(args...).Build()
+}
+
+// scanDump asks for a chunk of the filter. The chunk is the caller's.
+func (f *remoteFilter) scanDump(ctx context.Context, iterator int64) (next int64, chunk []byte, err error) {
+	reply, err := f.do(ctx, "BF.SCANDUMP", f.name, strconv.FormatInt(iterator, 10)).ToArray()
+	if err != nil {
+		return 0, nil, f.explain(err)
+	}
+	if len(reply) != 2 {
+		return 0, nil, fmt.Errorf("%s: the server answers BF.SCANDUMP with %d values instead of 2: is it one of RedisBloom's kind?", f.url, len(reply))
+	}
+	if next, err = reply[0].AsInt64(); err == nil {
+		chunk, err = reply[1].AsBytes()
+	}
+	if err != nil {
+		return 0, nil, fmt.Errorf("%s: the answer to BF.SCANDUMP is not an iterator and bytes: %w", f.url, err)
+	}
+	return next, chunk, nil
+}
+
+// beside is a new name, on the same node of a cluster, for what is to become the
+// filter.
+func (f *remoteFilter) beside() string {
+	name := f.name
+	if !strings.Contains(name, "}") { // else it may name its slot itself
+		name = "{" + name + "}"
+	}
+	var random [8]byte
+	for i := range random {
+		random[i] = byte(rand.Uint32())
+	}
+	return name + ".push." + hex.EncodeToString(random[:])
+}
+
+// explain adds to an error of the server or of the way there what to do.
+func (f *remoteFilter) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	advice := ""
+	text := err.Error()
+	var dial *net.OpError
+	var unknown x509.UnknownAuthorityError
+	switch {
+	case strings.HasPrefix(text, "NOAUTH"):
+		advice = "give the password in the address, as in redis://:PASSWORD@HOST, or in the variable " + passwordVariable
+	case strings.HasPrefix(text, "NOPERM"):
+		advice = "give the password of a user who may"
+	case strings.HasPrefix(text, "WRONGPASS") || strings.Contains(text, "without any password configured"):
+		advice = "check the password in the address, or in the variable " + passwordVariable
+	case strings.HasPrefix(text, "WRONGTYPE"):
+		advice = "the name stands for another kind of value: give the name of a filter"
+	case strings.HasPrefix(text, "OOM"):
+		advice = "the server needs more memory for it than it may take"
+	case strings.Contains(strings.ToLower(text), "unknown command"):
+		advice = "the server has no RedisBloom: take one that has, or 'bloomery serve'"
+	case text == "not found" || strings.HasPrefix(text, "ERR not found"):
+		return fmt.Errorf("%s: there is no filter of that name", f.url)
+	case errors.As(err, &unknown):
+		advice = "name the certificate of its authority by --ca"
+	case errors.As(err, &dial) && dial.Op == "dial":
+		advice = "is a server running there? 'bloomery serve' starts one, on port 6380"
+	case strings.Contains(text, "first record does not look like a TLS handshake"):
+		advice = "the server speaks no TLS there: write redis://"
+	}
+	if advice == "" {
+		return fmt.Errorf("%s: %w", f.url, err)
+	}
+	return fmt.Errorf("%s: %w: %s", f.url, err, advice)
+}
+
+// untilInterrupted is a context that ends by Ctrl-C or SIGTERM, so that what was
+// begun on a server can be taken back.
+func untilInterrupted(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+}

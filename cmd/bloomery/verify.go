@@ -1,0 +1,299 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+
+	"github.com/spf13/cobra"
+)
+
+// verifyCommand is `bloomery verify`.
+type verifyCommand struct {
+	members   string
+	random    countFlag
+	null      bool
+	secret    string
+	normalize string
+	asJSON    bool
+	formatFlags
+}
+
+func newVerify() *cobra.Command {
+	v := &verifyCommand{random: 1_000_000}
+	cmd := &cobra.Command{
+		Use:   "verify F [--members FILE]",
+		Short: "Prove that a filter file is whole and keeps what it promises",
+		Long: `Verify reads all of the filter file F and checks its structure and checksums.
+Then it looks up random keys, which nobody added, and compares how many are
+found with the rate worked out from the bits. With --members it also looks up
+the lines that were added, all of which must be found.
+
+Printed is the interval that holds the true rate in 95% of all cases (Clopper
+and Pearson 1934). As one sound filter in twenty would be outside, the rate is
+judged by the interval of 99.99%.
+
+The exit code is 2 if the file is damaged, and 1 if a member is missing or the
+rate is not what the bits say.`,
+		Example: `  bloomery verify list.bloom
+  bloomery verify --members hashes.txt list.bloom
+  bloomery verify --random 1e8 --json list.bloom`,
+		Args:                  someFilters("bloomery verify seen.bloom"),
+		RunE:                  v.run,
+		DisableFlagsInUseLine: true,
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&v.members, "members", "", "a `FILE` of lines that were added; - is standard input")
+	flags.Var(&v.random, "random", "how many random keys to look up")
+	addNull(cmd, &v.null)
+	addSecret(cmd, &v.secret)
+	addNormalize(cmd, &v.normalize)
+	addFormat(cmd, &v.formatFlags)
+	addJSON(cmd, &v.asJSON, "print one JSON object")
+	return cmd
+}
+
+// verdict is what verify found.
+type verdict struct {
+	File      string   `json:"file"`
+	Format    string   `json:"format"`
+	Kind      string   `json:"kind"`
+	Checksums bool     `json:"has_checksums"`
+	Members   *uint64  `json:"members,omitempty"`
+	Missing   *uint64  `json:"missing,omitempty"`
+	First     string   `json:"first_missing,omitempty"`
+	Probes    uint64   `json:"random_keys"`
+	Found     uint64   `json:"random_keys_found"`
+	Rate      float64  `json:"rate_measured"`
+	Low       float64  `json:"rate_low"`  // of the 95% interval
+	High      float64  `json:"rate_high"` // of the 95% interval
+	FromBits  float64  `json:"rate_from_bits"`
+	FromError float64  `json:"rate_from_bits_error"`
+	OK        bool     `json:"ok"`
+	Problems  []string `json:"problems,omitempty"`
+}
+
+const (
+	printedConfidence = 0.95
+	judgedConfidence  = 0.9999
+)
+
+func (v *verifyCommand) run(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("name one filter file: bloomery verify seen.bloom")
+	}
+	f, err := v.open(args[0], toRead)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := f.verify(); err != nil {
+		return err
+	}
+	if err := f.setNormalize(&v.formatFlags, v.normalize); err != nil {
+		return err
+	}
+	if err := unlock(v.secret, f); err != nil {
+		return err
+	}
+	found := &verdict{File: f.path, Format: f.format(), Kind: f.kind, Checksums: f.foreign == nil}
+	if v.members != "" {
+		if err := v.checkMembers(cmd, f, found); err != nil {
+			return err
+		}
+	}
+	v.measure(f, found)
+	found.OK = len(found.Problems) == 0
+	if v.asJSON {
+		err = printJSON(cmd.OutOrStdout(), found)
+	} else {
+		err = found.print(cmd.OutOrStdout())
+	}
+	if err == nil && !found.OK {
+		return exitStatus(exitNothing)
+	}
+	return err
+}
+
+// checkMembers looks up lines all of which must be found.
+func (v *verifyCommand) checkMembers(cmd *cobra.Command, f *filterFile, to *verdict) error {
+	sources, err := findSources([]string{v.members}, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
+	hintTerminal(tell, sources)
+	reader := &lineReader{
+		sources:    sources,
+		separator:  separator(v.null),
+		count:      tell.read,
+		beforeWait: func() error { return nil },
+	}
+	var members, missing uint64
+	answers := make([]bool, batchKeys)
+	err = reader.each(func(b batch) error {
+		keys, err := f.keys.keysOf(b.keys)
+		if err != nil {
+			return err
+		}
+		found := f.ContainsMany(keys, answers[:len(keys)])
+		members += uint64(len(keys))
+		for i := 0; found < len(keys) && i < len(keys); i++ {
+			if answers[i] {
+				continue
+			}
+			if missing++; missing == 1 {
+				to.First = string(b.keys[i])
+			}
+		}
+		return nil
+	})
+	tell.finish()
+	to.Members, to.Missing = &members, &missing
+	if missing > 0 {
+		to.Problems = append(to.Problems, fmt.Sprintf("%s of %s members are missing, the first is %.80q", commas(missing), commas(members), to.First))
+	}
+	return err
+}
+
+// randomKeyBytes is the length of the random keys: as hexadecimal digits, which
+// filters that take keys for text take as they are. Nobody added one of these:
+// there are 2^128.
+const randomKeyBytes = 32
+
+// measure looks up random keys and compares.
+func (v *verifyCommand) measure(f *filterFile, to *verdict) {
+	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
+	keys, text := randomKeys(random)
+	for left := uint64(v.random); left > 0; {
+		n := min(left, uint64(len(keys)))
+		fillHex(random, text)
+		to.Found += uint64(f.ContainsMany(keys[:n], nil))
+		left -= n
+	}
+	to.Probes = uint64(v.random)
+	to.Rate = float64(to.Found) / float64(to.Probes)
+	to.Low, to.High = clopperPearson(to.Found, to.Probes, printedConfidence)
+	r := f.Report()
+	to.FromBits, to.FromError = r.Rate, r.RateError
+	low, high := clopperPearson(to.Found, to.Probes, judgedConfidence)
+	margin := 4*r.RateError + 1e-9*r.Rate
+	if r.Rate+margin < low || r.Rate-margin > high {
+		to.Problems = append(to.Problems, fmt.Sprintf("the rate measured, %s, is not what the bits say, %s", oneIn(to.Rate), oneIn(r.Rate)))
+	}
+}
+
+// randomKeys makes room for a batch of keys in one text.
+func randomKeys(random *rand.Rand) (keys [][]byte, text []byte) {
+	text = make([]byte, batchKeys*randomKeyBytes)
+	for i := 0; i < len(text); i += randomKeyBytes {
+		keys = append(keys, text[i:i+randomKeyBytes:i+randomKeyBytes])
+	}
+	fillHex(random, text)
+	return keys, text
+}
+
+// fillHex fills text with random hexadecimal digits.
+func fillHex(random *rand.Rand, text []byte) {
+	const digits = "0123456789abcdef"
+	var word uint64
+	for i := range text {
+		if i%16 == 0 {
+			word = random.Uint64()
+		}
+		text[i] = digits[word&15]
+		word >>= 4
+	}
+}
+
+func (v *verdict) print(w io.Writer) error {
+	t := &table{to: w}
+	t.row("file", "%s", v.File)
+	t.row("kind", "%s, format %s", v.Kind, v.Format)
+	t.row("structure", "sound")
+	if v.Checksums {
+		t.row("checksums", "all good")
+	} else {
+		t.row("checksums", "none: the format has no checksums")
+	}
+	if v.Members != nil {
+		t.row("members", "%s of %s found", commas(*v.Members-*v.Missing), commas(*v.Members))
+	}
+	t.row("random keys", "%s of %s found", commas(v.Found), commas(v.Probes))
+	t.row("rate measured", "%s (%.4g; 95%%: %.4g to %.4g)", oneIn(v.Rate), v.Rate, v.Low, v.High)
+	t.row("rate from bits", "%s (%.4g)", oneIn(v.FromBits), v.FromBits)
+	for _, problem := range v.Problems {
+		t.row("PROBLEM", "%s", problem)
+	}
+	if v.OK {
+		t.row("verdict", "good")
+	}
+	return t.err
+}
+
+// clopperPearson is the exact interval for the rate of a binomial with so many
+// found of n: outside of it, a rate would give so few or so many with less than
+// half of 1-confidence (Clopper and Pearson 1934).
+func clopperPearson(found, n uint64, confidence float64) (low, high float64) {
+	tail := (1 - confidence) / 2
+	low, high = 0, 1
+	if found > 0 {
+		low = bisect(func(p float64) bool { return 1-binomialBelow(found, n, p) > tail })
+	}
+	if found < n {
+		high = bisect(func(p float64) bool { return binomialBelow(found+1, n, p) < tail })
+	}
+	return low, high
+}
+
+// bisect finds where past becomes true between 0 and 1.
+func bisect(past func(p float64) bool) float64 {
+	low, high := 0., 1.
+	for range 100 {
+		middle := (low + high) / 2
+		if past(middle) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return (low + high) / 2
+}
+
+// binomialBelow is the chance of fewer than k of n at rate p: the sum of the
+// terms on the side of k that the mean is not on, for which few are not
+// negligible.
+func binomialBelow(k, n uint64, p float64) float64 {
+	if p <= 0 {
+		return 1
+	}
+	if p >= 1 {
+		return 0
+	}
+	odds := p / (1 - p)
+	if float64(k) <= float64(n)*p { // k-1, k-2 ... become ever smaller
+		sum, term := 0., binomialTerm(k-1, n, p)
+		for i := k - 1; ; i-- {
+			sum += term
+			if i == 0 || term < 1e-18*sum {
+				return min(sum, 1)
+			}
+			term *= float64(i) / float64(n-i+1) / odds
+		}
+	}
+	sum, term := 0., binomialTerm(k, n, p)
+	for i := k; ; i++ {
+		sum += term
+		if i == n || term < 1e-18*sum || term == 0 {
+			return max(1-sum, 0)
+		}
+		term *= float64(n-i) / float64(i+1) * odds
+	}
+}
+
+// binomialTerm is the chance of exactly k of n at rate p.
+func binomialTerm(k, n uint64, p float64) float64 {
+	logGamma := func(x uint64) float64 { y, _ := math.Lgamma(float64(x) + 1); return y }
+	return math.Exp(logGamma(n) - logGamma(k) - logGamma(n-k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+}

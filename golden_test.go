@@ -1,0 +1,144 @@
+package bloom_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/bloomery/bloom"
+)
+
+// goldenFilters are one of every kind, keyed and not, and a Classic of every
+// numbered scheme: what is frozen. Rows are added, never changed; a row whose
+// file is missing writes it.
+func goldenFilters(t *testing.T) map[string]kept {
+	secret := []byte("0123456789abcdef")
+	const n, p = 200, 0.01
+	all := map[string]kept{}
+	for _, keyed := range []bool{false, true} {
+		name := func(kind string) string {
+			if keyed {
+				return kind + "-keyed"
+			}
+			return kind
+		}
+		config := bloom.Config{Keys: n, Rate: p, Seed: 7}
+		scalable := bloom.ScalableConfig{First: n / 4, Rate: p, Seed: 7} // several layers
+		window := bloom.WindowConfig{Keys: n, Rate: p, Seed: 7, Span: time.Hour, Generations: 2, Now: goldenClock}
+		if keyed {
+			config.Seed, scalable.Seed, window.Seed = 0, 0, 0
+			config.Secret, scalable.Secret, window.Secret = secret, secret, secret
+		}
+		filter := must[*bloom.Filter](t)(config.New()).(*bloom.Filter)
+		if err := filter.SetMeta(map[string]string{"source": "golden", "licence": "Apache-2.0"}); err != nil {
+			t.Fatal(err)
+		}
+		all[name("filter")] = filter
+		all[name("splitblock")] = must[*bloom.SplitBlock](t)(config.NewSplitBlock())
+		all[name("counting")] = must[*bloom.Counting](t)(config.NewCounting())
+		all[name("classic")] = must[*bloom.Classic](t)(config.NewClassic())
+		all[name("scalable")] = must[*bloom.Scalable](t)(scalable.New())
+		all[name("window")] = must[*bloom.Window](t)(window.New())
+		excepting := bloom.WithExceptions(filter.Clone())
+		excepting.AddString("taken for one of them")
+		if err := excepting.ExceptString("taken for one of them"); err != nil {
+			t.Fatal(err)
+		}
+		all[name("exceptions")] = excepting
+	}
+	for _, s := range bloom.Schemes() {
+		bits, probes := uint64(2048), 7
+		switch s {
+		case bloom.SchemeSHA256MD5, bloom.SchemeMurmurFNVJS:
+			probes = 2
+		case bloom.SchemeBloomery:
+			bits = 2047
+		}
+		all["classic-"+s.Name()] = must[*bloom.Classic](t)(bloom.ClassicConfig{Keys: n, Bits: bits, Probes: probes, Scheme: s}.New())
+	}
+	return all
+}
+
+func goldenClock() time.Time { return time.Unix(1_800_000_000, 0) }
+
+// TestGolden: each release writes the frozen bytes, and reads them.
+func TestGolden(t *testing.T) {
+	for name, f := range goldenFilters(t) {
+		t.Run(name, func(t *testing.T) {
+			for i := range 200 {
+				f.AddString(storedKey(i))
+			}
+			var file bytes.Buffer
+			if _, err := f.WriteTo(&file); err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join("testdata", "golden", name+".bloom")
+			golden, err := os.ReadFile(path)
+			if errors.Is(err, fs.ErrNotExist) {
+				if err := os.WriteFile(path, file.Bytes(), 0o666); err != nil {
+					t.Fatal(err)
+				}
+				t.Fatalf("%s was missing, and is written: a new kind or scheme?", path)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(file.Bytes(), golden) {
+				t.Errorf("%s: other bytes are written than the frozen ones", path)
+			}
+			loaded, err := loadAny(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer loaded.Close()
+			if loaded.NeedsSecret() {
+				if err := loaded.SetSecret([]byte("0123456789abcdef")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for i := range 200 {
+				if !loaded.ContainsString(storedKey(i)) {
+					t.Fatalf("%q is lost", storedKey(i))
+				}
+			}
+			if loaded.ContainsString("taken for one of them") && name[:4] == "exce" {
+				t.Error("an exception is lost")
+			}
+			var again bytes.Buffer
+			if _, err := loaded.WriteTo(&again); err != nil || !bytes.Equal(again.Bytes(), golden) {
+				t.Errorf("what is read is written otherwise: %v", err)
+			}
+		})
+	}
+}
+
+// loadAny loads a file of any kind.
+func loadAny(path string) (kept, error) {
+	kind, err := bloom.KindOf(path)
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case bloom.KindFilter:
+		return orError(bloom.Load(path))
+	case bloom.KindSplitBlock:
+		return orError(bloom.LoadSplitBlock(path))
+	case bloom.KindCounting:
+		return orError(bloom.LoadCounting(path))
+	case bloom.KindClassic:
+		return orError(bloom.LoadClassic(path))
+	case bloom.KindScalable:
+		return orError(bloom.LoadScalable(path))
+	case bloom.KindWindow:
+		return orError(bloom.LoadWindow(path, goldenClock))
+	case bloom.KindExceptions:
+		return orError(bloom.LoadExceptions(path))
+	}
+	return nil, fmt.Errorf("no loader for %v: %w", kind, io.ErrUnexpectedEOF)
+}
