@@ -12,7 +12,7 @@ RACETIME  ?= 10m#     the same under the race detector, which is several times s
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe interop rates fuzz clean
+.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe interop rates fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -109,6 +109,12 @@ fuzz: ## every fuzz target for FUZZTIME (1m) each
 		echo "== $$dir $$target"; \
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s "$$dir" </dev/null || exit 1; \
 	done
+
+fuzz-readers: ## ten minutes over every reader of filter files, with a table of what was tried
+	@sh bench/fuzz.sh
+
+ten-billion: ## builds, saves, maps and checks a filter of ten billion keys: wants 15 GB of memory and of disk
+	@cd bench && $(GO) run ./tenbillion
 
 clean: ## removes bin/
 	rm -rf bin

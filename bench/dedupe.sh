@@ -15,6 +15,7 @@ export LC_ALL=C
 
 N=${N:-10000000}
 RUNS=${RUNS:-3}
+STATE=${STATE:-100000000}
 
 cd "$(dirname "$0")/.."
 dir=$(mktemp -d "${TMPDIR:-/tmp}/bloomery-dedupe.XXXXXX")
@@ -55,6 +56,7 @@ run() {
 	case $2 in
 	dedupe-n) "$dir/peak" "$1" "$dir/bloomery" dedupe -n "$N" "$lines" ;;
 	dedupe)   "$dir/peak" "$1" "$dir/bloomery" dedupe "$lines" ;;
+	check)    "$dir/peak" "$1" "$dir/bloomery" check -c "$dir/built.bloom" "$lines" ;;
 	sort)     "$dir/peak" "$1" sort -u -T "$dir" "$lines" ;;
 	awk)      "$dir/peak" "$1" awk '!seen[$0]++' "$lines" ;;
 	cat)      "$dir/peak" "$1" cat "$lines" ;;
@@ -65,7 +67,8 @@ run() {
 title() {
 	case $1 in
 	dedupe-n) echo "\`bloomery dedupe -n $N\`" ;;
-	dedupe)   echo "\`bloomery dedupe\` (counts the lines first)" ;;
+	dedupe)   echo "\`bloomery dedupe\` (grows)" ;;
+	check)    echo "\`bloomery check -c\` of a filter of these lines" ;;
 	sort)     echo "\`LC_ALL=C sort -u\`" ;;
 	awk)      echo "\`awk '!seen[\$0]++'\`" ;;
 	cat)      echo "\`cat\`" ;;
@@ -111,7 +114,9 @@ generate >"$lines"
 bytes=$(wc -c <"$lines" | tr -d ' ')
 cat "$lines" >/dev/null
 
-names="dedupe-n dedupe sort awk cat wc"
+"$dir/bloomery" build -o "$dir/built.bloom" -n "$N" -p 1e-6 "$lines" 2>/dev/null
+
+names="dedupe-n dedupe check sort awk cat wc"
 i=1
 while [ "$i" -le "$RUNS" ]; do
 	for name in $names; do
@@ -125,16 +130,30 @@ checked=$(verify) || { echo "$checked"; say "the outputs are wrong"; exit 1; }
 
 echo "$N lines, $bytes bytes, a third of the lines repeats; ${model:-unknown CPU}, $(getconf _NPROCESSORS_ONLN) cores; $(go version | awk '{ print $3, $4 }'); $(uname -s); $(awk -W version 2>/dev/null </dev/null | sed 1q); $(date -u +%Y-%m-%d). Median of $RUNS runs, the input in the page cache."
 echo
-echo "| command | to /dev/null | through a pipe | CPU time | peak memory | sort -u takes | awk takes |"
-echo "|---|---|---|---|---|---|---|"
-sort_time=$(median "$dir/sort.null" 1)
-awk_time=$(median "$dir/awk.null" 1)
+echo "| command | to /dev/null | sort -u takes | awk takes | through a pipe | sort -u takes | awk takes | CPU time | peak memory |"
+echo "|---|---|---|---|---|---|---|---|---|"
 for name in $names; do
-	time=$(median "$dir/$name.null" 1)
+	printf '| %s ' "$(title "$name")"
+	for to in null pipe; do
+		time=$(median "$dir/$name.$to" 1)
+		printf '| %.2f s | %s x | %s x ' "$time" "$(divide "$(median "$dir/sort.$to" 1)" "$time")" "$(divide "$(median "$dir/awk.$to" 1)" "$time")"
+	done
 	memory=$(cat "$dir/$name.null" "$dir/$name.pipe" | awk '$3 > max { max = $3 } END { printf "%.0f", max / 1024 }')
-	printf '| %s | %.2f s | %.2f s | %.2f s | %s MiB | %s x | %s x |\n' "$(title "$name")" \
-		"$time" "$(median "$dir/$name.pipe" 1)" "$(median "$dir/$name.null" 2)" "$memory" \
-		"$(divide "$sort_time" "$time")" "$(divide "$awk_time" "$time")"
+	printf '| %.2f s | %s MiB |\n' "$(median "$dir/$name.null" 2)" "$memory"
 done
+filter=$("$dir/bloomery" plan -n "$N" -p 1e-6 --json | sed 's/.*"bytes":\([0-9]*\).*/\1/')
+echo
+echo "The filter of \`-n $N\` alone takes $((filter / 1048576)) MiB."
+
+# A state of a hundred million keys, and one line that is new to it.
+say "making a state of $STATE keys ..."
+awk -v n="$STATE" 'BEGIN { for (i = 0; i < n; i++) print i * 7919 }' | "$dir/bloomery" dedupe -c -n "$STATE" --state "$dir/state" >/dev/null 2>&1 || true
+i=1
+while [ "$i" -le 11 ]; do
+	echo "a line of its own $i" | "$dir/peak" "$dir/state.times" "$dir/bloomery" dedupe --state "$dir/state" >/dev/null
+	i=$((i + 1))
+done
+echo
+echo "One new line against a state of $STATE keys, opened, changed and made durable: $(awk -v t="$(median "$dir/state.times" 1)" 'BEGIN { printf "%.0f", t * 1000 }') ms, median of 11 ($(wc -c <"$dir/state" | tr -d ' ') bytes)."
 echo
 echo "$checked"
