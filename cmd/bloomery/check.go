@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"strconv"
 
@@ -103,24 +104,14 @@ func (c *checkCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), printing, sources)
 	hintTerminal(tell, sources)
-	out := newLineWriter(cmd.OutOrStdout())
-	look := &look{checkCommand: c, filters: newAsked(filters), out: out, printing: printing}
+	look := &look{checkCommand: c, filters: filters, out: newLineWriter(cmd.OutOrStdout()), printing: printing}
 	for _, s := range sources { // one by one, for the line numbers
-		err = look.through(&lineReader{
-			sources:    []*source{s},
-			separator:  separator(c.null),
-			count:      tell.read,
-			beforeWait: out.flush,
-		})
-		if err != nil {
+		if err = look.through(s, tell); err != nil {
 			break
 		}
 	}
 	tell.finish()
-	if flushed := out.flush(); err == nil || err == errEnough {
-		err = flushed
-	}
-	if err != nil {
+	if err != nil && err != errEnough {
 		return err
 	}
 	look.sum.Filter, look.sum.More = paths[0], paths[1:]
@@ -143,39 +134,88 @@ func (c *checkCommand) open(paths []string) (filters []*filterFile, err error) {
 	return filters, unlock(c.secret, filters...)
 }
 
-// asked is a filter and its answers about a batch of lines.
-type asked struct {
-	*filterFile
-	found []bool
-}
-
-func newAsked(filters []*filterFile) (all []*asked) {
-	for _, f := range filters {
-		all = append(all, &asked{f, make([]bool, batchKeys)})
-	}
-	return all
-}
-
 // look looks lines up.
 type look struct {
 	*checkCommand
-	filters  []*asked
+	filters  []*filterFile
 	out      *lineWriter
 	printing bool
-	line     uint64 // of the file, before the batch
+	line     uint64 // of the file, before the job
 	prefix   []byte
 	sum      checkJSON
 }
 
-// through looks up all lines of a file, and prints the selected ones.
-func (l *look) through(reader *lineReader) error {
-	l.line = 0
-	return reader.each(func(b batch) error {
-		found, answers, err := l.ask(b.keys)
+// asked is what one CPU needs to ask the filters about the lines of a job.
+type asked struct {
+	lines [][]byte
+	keys  []*keyMap // for each filter
+	found [][]bool  // what each filter says of each line
+}
+
+func (l *look) newAsked() *asked {
+	a := &asked{found: make([][]bool, len(l.filters))}
+	for _, f := range l.filters {
+		a.keys = append(a.keys, f.keys.clone())
+	}
+	return a
+}
+
+// ask asks all filters about the lines of a job. The answers are what they say
+// together.
+func (l *look) ask(j *job) {
+	if j.own == nil {
+		j.own = l.newAsked()
+	}
+	a := j.own.(*asked)
+	a.cut(j, separator(l.null))
+	n := 0
+	for i, f := range l.filters {
+		keys, err := a.keys[i].keysOf(a.lines)
 		if err != nil {
-			return err
+			j.text, j.ends, j.err = j.text[:0], j.ends[:0], err
+			return
 		}
-		lines := uint64(len(b.keys))
+		a.found[i] = grown(a.found[i], len(keys))
+		n = f.ContainsMany(keys, a.found[i])
+	}
+	if len(l.filters) == 1 {
+		j.answers = a.found[0]
+		j.count.Store(int64(n))
+		return
+	}
+	j.answers = grown(j.answers, len(a.lines))
+	n = 0
+	for i := range j.answers {
+		j.answers[i] = l.all
+		for _, found := range a.found {
+			if found[i] != l.all {
+				j.answers[i] = !l.all
+				break
+			}
+		}
+		if j.answers[i] {
+			n++
+		}
+	}
+	j.count.Store(int64(n))
+}
+
+// cut cuts a job into lines.
+func (a *asked) cut(j *job, separator byte) {
+	a.lines, j.ends = a.lines[:0], j.ends[:0]
+	for at := 0; at < len(j.text); {
+		end := at + bytes.IndexByte(j.text[at:], separator)
+		a.lines = append(a.lines, j.text[at:end:end])
+		at = end + 1
+		j.ends = append(j.ends, at)
+	}
+}
+
+// through looks up all lines of a file, and prints the selected ones.
+func (l *look) through(s *source, tell *teller) error {
+	l.line = 0
+	return newLooking(l.ask, separator(l.null)).each([]*source{s}, tell.read, func(j *job) (err error) {
+		lines, found := uint64(len(j.ends)), uint64(j.count.Load())
 		l.sum.Lines += lines
 		l.sum.Probably += found
 		l.sum.Not += lines - found
@@ -187,76 +227,44 @@ func (l *look) through(reader *lineReader) error {
 		case l.quiet && l.sum.Selected > 0:
 			return errEnough
 		case l.printing && (l.label || l.lineNumber):
-			err = l.print(b, answers)
+			err = l.print(j)
 		case l.printing:
-			err = l.out.write(b, answers, !l.invert)
+			err = l.out.write(j, !l.invert)
 		}
 		l.line += lines
 		return err
 	})
 }
 
-// ask asks all filters about the lines. The answers are what they say together.
-func (l *look) ask(lines [][]byte) (found uint64, answers []bool, err error) {
-	n := 0
-	for _, f := range l.filters {
-		keys, err := f.keys.keysOf(lines)
-		if err != nil {
-			return 0, nil, err
-		}
-		n = f.ContainsMany(keys, f.found[:len(keys)])
-	}
-	if len(l.filters) == 1 {
-		return uint64(n), l.filters[0].found, nil
-	}
-	answers = make([]bool, len(lines))
-	for i := range answers {
-		answers[i] = l.all
-		for _, f := range l.filters {
-			if f.found[i] != l.all {
-				answers[i] = !l.all
-				break
-			}
-		}
-		if answers[i] {
-			found++
-		}
-	}
-	return found, answers, nil
-}
-
 // print prints the selected lines with what is to stand before each.
-func (l *look) print(b batch, answers []bool) error {
-	rest := b.text
-	for i, key := range b.keys {
-		line := rest[:len(key)+1]
-		rest = rest[len(line):]
-		if answers[i] == l.invert {
+func (l *look) print(j *job) error {
+	start := 0
+	for i, end := range j.ends {
+		line := j.text[start:end]
+		start = end
+		if j.answers[i] == l.invert {
 			continue
 		}
-		if _, err := l.out.to.Write(l.before(i)); err != nil {
+		if _, err := l.out.to.Write(l.before(i, j.own.(*asked))); err != nil {
 			return err
 		}
 		if _, err := l.out.to.Write(line); err != nil {
 			return err
 		}
 	}
-	if l.out.eager {
-		return l.out.flush()
-	}
-	return nil
+	return l.out.flush()
 }
 
 // before is what stands before a line: its number, and the filters that have it.
-func (l *look) before(i int) []byte {
+func (l *look) before(i int, a *asked) []byte {
 	p := l.prefix[:0]
 	if l.lineNumber {
 		p = append(strconv.AppendUint(p, l.line+uint64(i)+1, 10), ':')
 	}
 	if l.label {
 		separator := ""
-		for _, f := range l.filters {
-			if f.found[i] {
+		for k, f := range l.filters {
+			if a.found[k][i] {
 				p = append(append(p, separator...), f.path...)
 				separator = ","
 			}

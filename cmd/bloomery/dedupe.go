@@ -228,7 +228,7 @@ func (r *dedupeRun) remember() error {
 		if err != nil {
 			return err
 		}
-		p := newPipeline(r.seen, separator(r.command.null), 0)
+		p := newAdding(r.seen, separator(r.command.null), 0)
 		if err := p.each([]*source{known}, r.tell.read, func(*job) error { return nil }); err != nil {
 			return err
 		}
@@ -254,7 +254,7 @@ func (r *dedupeRun) endLine(file *os.File) error {
 
 func (r *dedupeRun) do(sources []*source) error {
 	d := r.command
-	p := newPipeline(r.seen, separator(d.null), d.sync)
+	p := newAdding(r.seen, separator(d.null), d.sync)
 	interrupted := r.onInterrupt(p)
 	stopEarly := d.quiet && !d.stats && !d.strict && d.state == "" && d.appendTo == ""
 	err := p.each(sources, r.tell.read, func(j *job) error {
@@ -312,17 +312,17 @@ func (r *dedupeRun) onInterrupt(p *pipeline) func() bool {
 }
 
 // write writes the selected lines of a job, and what is new to the file that
-// grows. Nothing is held back: the next job may be long in coming.
+// grows.
 func (r *dedupeRun) write(j *job) error {
 	if r.append != nil {
-		if err := r.append.writeJob(j, true); err != nil {
+		if err := r.append.write(j, true); err != nil {
 			return inputError(r.command.appendTo, err)
 		}
 	}
 	if !r.printing {
 		return nil
 	}
-	return r.out.writeJob(j, !r.command.repeated)
+	return r.out.write(j, !r.command.repeated)
 }
 
 // makeDurable is for a moment when all lines so far are added and written.

@@ -91,6 +91,14 @@ func newKeyMap(funnel, normalize string) (*keyMap, error) {
 	return m, nil
 }
 
+// clone returns a map that another goroutine may use.
+func (m *keyMap) clone() *keyMap {
+	if m == nil {
+		return nil
+	}
+	return &keyMap{steps: m.steps}
+}
+
 // keysOf returns the keys of the lines. They are good until the next call.
 func (m *keyMap) keysOf(lines [][]byte) ([][]byte, error) {
 	if m == nil {

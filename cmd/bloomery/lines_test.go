@@ -171,56 +171,26 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // TestLineWriter writes every selection of a few lines.
 func TestLineWriter(t *testing.T) {
-	text := []byte("a\n\nbcd\ne\n")
-	keys, _ := split(text, '\n', make([][]byte, 0, 8))
+	j := &job{text: []byte("a\n\nbcd\ne\n"), ends: []int{2, 3, 7, 9}}
+	keys := []string{"a", "", "bcd", "e"}
 	for mask := range 1 << len(keys) {
 		for _, want := range []bool{false, true} {
-			answers := make([]bool, len(keys))
+			j.answers = make([]bool, len(keys))
 			expected := ""
 			for i := range keys {
-				answers[i] = mask>>i&1 == 1
-				if answers[i] == want {
-					expected += string(keys[i]) + "\n"
+				j.answers[i] = mask>>i&1 == 1
+				if j.answers[i] == want {
+					expected += keys[i] + "\n"
 				}
 			}
 			var got bytes.Buffer
 			w := newLineWriter(&got)
-			if err := w.write(batch{text, keys}, answers, want); err != nil {
+			if err := w.write(j, want); err != nil {
 				t.Fatal(err)
 			}
-			w.flush()
 			if got.String() != expected {
-				t.Errorf("answers %v, want %v: %q, not %q", answers, want, got.String(), expected)
+				t.Errorf("answers %v, want %v: %q, not %q", j.answers, want, got.String(), expected)
 			}
 		}
 	}
-}
-
-// BenchmarkLines measures what a command does around the filter: read from
-// memory, cut, write two lines of three.
-func BenchmarkLines(b *testing.B) {
-	const lines = 100_000
-	var input bytes.Buffer
-	for i := range lines {
-		fmt.Fprintf(&input, "https://site-%04d.example.com/catalogue/%03d/item-%09d?s=%08x\n", i%9973, i%997, i, i*48271)
-	}
-	answers := make([]bool, batchKeys)
-	random := rand.New(rand.NewPCG(1, 2))
-	for i := range answers {
-		answers[i] = random.IntN(3) > 0
-	}
-	b.SetBytes(int64(input.Len()))
-	for b.Loop() {
-		out := newLineWriter(io.Discard)
-		reader := &lineReader{
-			sources:    []*source{{stdin: bytes.NewReader(input.Bytes()), regular: true}},
-			separator:  '\n',
-			count:      ignoreProgress,
-			beforeWait: doNothing,
-		}
-		if err := reader.each(func(part batch) error { return out.write(part, answers, true) }); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*lines), "ns/line")
 }

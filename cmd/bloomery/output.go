@@ -10,44 +10,20 @@ import (
 // outputBytes is how much is written at once: as much as a pipe takes.
 const outputBytes = 64 << 10
 
-// A lineWriter writes the selected lines of batches.
-type lineWriter struct {
-	to    *bufio.Writer
-	eager bool // somebody watches: write every batch at once
-}
+// A lineWriter writes the selected lines of jobs.
+type lineWriter struct{ to *bufio.Writer }
 
 func newLineWriter(w io.Writer) *lineWriter {
-	return &lineWriter{bufio.NewWriterSize(w, outputBytes), isTerminal(w)}
+	return &lineWriter{bufio.NewWriterSize(w, outputBytes)}
 }
 
-// write writes the lines of b whose answer is want. Lines that follow each
-// other are written as one piece.
-func (w *lineWriter) write(b batch, answers []bool, want bool) error {
-	piece, at := 0, 0 // the piece of b.text that is due, and the line after it
-	for i, key := range b.keys {
-		next := at + len(key) + 1
-		if answers[i] != want {
-			if piece < at {
-				if _, err := w.to.Write(b.text[piece:at]); err != nil {
-					return err
-				}
-			}
-			piece = next
-		}
-		at = next
-	}
-	_, err := w.to.Write(b.text[piece:at])
-	if w.eager && err == nil {
-		err = w.flush()
-	}
-	return err
-}
-
-// writeJob is write for the lines of a job, and holds nothing back.
-func (w *lineWriter) writeJob(j *job, want bool) error {
+// write writes the lines of a job whose answer is want. Lines that follow each
+// other are written as one piece. Nothing is held back: the next job may be long
+// in coming.
+func (w *lineWriter) write(j *job, want bool) error {
 	piece, at := 0, 0
 	for i, end := range j.ends {
-		if j.isNew[i] != want {
+		if j.answers[i] != want {
 			if piece < at {
 				if _, err := w.to.Write(j.text[piece:at]); err != nil {
 					return err

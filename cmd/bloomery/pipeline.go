@@ -10,26 +10,28 @@ import (
 	"time"
 )
 
-// A pipeline decides for every line of a stream whether it was seen before, on
-// all CPUs at once, and yields the lines in their order:
+// A pipeline decides something about every line of a stream, on all CPUs at once,
+// and yields the lines in their order:
 //
-//	read ──▶ hash ──▶ sequence ──▶ add ──▶ write
+//	read ──▶ work ──▶ sequence ──▶ add ──▶ write
 //	         (any     (in order)   (each   (in order)
 //	         CPU)                  owner
 //	                               in order)
 //
-// A job is a block of whole lines. Any CPU may hash it. Then its keys are dealt
-// out to owners: each owns a range of the filter's blocks and adds its keys in
-// the order of the input. A key's answer depends on its block alone, and so is
-// the same as if one CPU had gone through the lines one by one.
+// A job is a block of whole lines. Any CPU may work on it: look its lines up, or
+// hash them to be added. Then the keys are dealt out to owners: each owns a range
+// of the filter's blocks and adds its keys in the order of the input. A key's
+// answer depends on its block alone, and so is the same as if one CPU had gone
+// through the lines one by one.
 type pipeline struct {
-	to        seen
+	work      func(*job)
+	to        seen // nil: nothing is added
 	separator byte
 	owners    int
 	syncEvery time.Duration // zero: never
 
 	free   chan *job // to read into
-	hash   chan *job
+	raw    chan *job
 	read   chan *job // the same jobs, in order
 	add    []chan *job
 	out    chan *job // the same jobs, in order
@@ -64,16 +66,17 @@ type seen interface {
 
 // A job is a block of lines on its way.
 type job struct {
-	text   []byte // whole lines, each with its separator
-	ends   []int  // where each ends, behind the separator
-	hashes []uint64
-	isNew  []bool
-	parts  []part // one for each owner
+	text    []byte // whole lines, each with its separator
+	ends    []int  // where each ends, behind the separator
+	hashes  []uint64
+	parts   []part       // one for each owner
+	answers []bool       // what was decided of each line
+	count   atomic.Int64 // of answers that are true
+	own     any          // of who does the work
 
-	hashed chan struct{}
+	worked chan struct{}
 	left   atomic.Int32 // owners that are not done
 	added  chan struct{}
-	count  atomic.Int64 // new lines
 
 	err    error         // ends the stream, after the lines
 	synced chan struct{} // not nil: no lines, make durable what came before
@@ -92,21 +95,34 @@ const (
 	keepForJob = 1 << 20
 )
 
-func newPipeline(to seen, separator byte, syncEvery time.Duration) *pipeline {
-	cpus := min(runtime.GOMAXPROCS(0), maxOwners)
-	p := &pipeline{to: to, separator: separator, owners: cpus, syncEvery: syncEvery}
+// newAdding makes a pipeline that adds all lines, and answers which are new.
+func newAdding(to seen, separator byte, syncEvery time.Duration) *pipeline {
+	p := &pipeline{to: to, separator: separator, syncEvery: syncEvery, owners: runtime.GOMAXPROCS(0)}
+	p.work = p.hash
 	if to.blocks() == 0 {
 		p.owners = 1
 	}
+	return p.start()
+}
+
+// newLooking makes a pipeline in which work decides about the lines of a job. It
+// runs on several CPUs.
+func newLooking(work func(*job), separator byte) *pipeline {
+	return (&pipeline{work: work, separator: separator, owners: 1}).start()
+}
+
+func (p *pipeline) start() *pipeline {
+	cpus := min(runtime.GOMAXPROCS(0), maxOwners)
+	p.owners = min(p.owners, cpus)
 	jobs := 2*cpus + spareJobs
-	p.free, p.hash, p.read = make(chan *job, jobs), make(chan *job, jobs), make(chan *job, jobs)
+	p.free, p.raw, p.read = make(chan *job, jobs), make(chan *job, jobs), make(chan *job, jobs)
 	p.out = make(chan *job, jobs+2) // and those that have no lines
 	p.stop, p.quit, p.done = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	for range jobs {
-		p.free <- &job{parts: make([]part, p.owners), hashed: make(chan struct{}, 1), added: make(chan struct{}, 1)}
+		p.free <- &job{parts: make([]part, p.owners), worked: make(chan struct{}, 1), added: make(chan struct{}, 1)}
 	}
 	for range cpus {
-		go p.hashJobs()
+		go p.workOn()
 	}
 	for i := range p.owners {
 		add := make(chan *job, jobs)
@@ -153,7 +169,7 @@ func (p *pipeline) recycle(j *job) {
 
 // readJobs cuts the sources into jobs.
 func (p *pipeline) readJobs(sources []*source, count func(int)) {
-	defer close(p.hash)
+	defer close(p.raw)
 	defer close(p.read)
 	for _, s := range sources {
 		in, err := s.open(count)
@@ -215,24 +231,29 @@ func (p *pipeline) pass(j *job) bool {
 	case <-p.done:
 		return false
 	default:
-		p.hash <- j // there is room for all jobs
+		p.raw <- j // there is room for all jobs
 		p.read <- j
 		return true
 	}
 }
 
-func (p *pipeline) hashJobs() {
-	for j := range p.hash {
-		j.ends, j.hashes = j.ends[:0], j.hashes[:0]
-		for at := 0; at < len(j.text); {
-			length := bytes.IndexByte(j.text[at:], p.separator)
-			j.hashes = append(j.hashes, p.to.hash(j.text[at:at+length]))
-			at += length + 1
-			j.ends = append(j.ends, at)
-		}
-		j.isNew = grown(j.isNew, len(j.hashes))
-		j.hashed <- struct{}{}
+func (p *pipeline) workOn() {
+	for j := range p.raw {
+		p.work(j)
+		j.worked <- struct{}{}
 	}
+}
+
+// hash cuts a job into lines and hashes them.
+func (p *pipeline) hash(j *job) {
+	j.ends, j.hashes = j.ends[:0], j.hashes[:0]
+	for at := 0; at < len(j.text); {
+		length := bytes.IndexByte(j.text[at:], p.separator)
+		j.hashes = append(j.hashes, p.to.hash(j.text[at:at+length]))
+		at += length + 1
+		j.ends = append(j.ends, at)
+	}
+	j.answers = grown(j.answers, len(j.hashes))
 }
 
 // grown returns a slice of n elements, in the room of s if that is enough.
@@ -284,7 +305,8 @@ func (p *pipeline) finish() {
 	for _, add := range p.add {
 		close(add)
 	}
-	if p.err != nil || !p.look() {
+	p.flying.Wait()
+	if p.to != nil && (p.err != nil || !p.look()) {
 		j := &job{err: p.err, added: make(chan struct{}, 1)}
 		j.added <- struct{}{}
 		p.out <- j
@@ -323,8 +345,10 @@ func (p *pipeline) sync() {
 
 // deal hands the keys of a job to their owners.
 func (p *pipeline) deal(j *job) {
-	<-j.hashed
-	if p.err != nil {
+	<-j.worked
+	if p.to == nil {
+		j.added <- struct{}{}
+		p.out <- j
 		return
 	}
 	lines := int64(len(j.hashes))
@@ -333,7 +357,7 @@ func (p *pipeline) deal(j *job) {
 	}
 	j.count.Store(0)
 	if lines > p.left { // the filter may grow: one line after the other
-		j.count.Store(int64(p.to.add(j.hashes, j.isNew)))
+		j.count.Store(int64(p.to.add(j.hashes, j.answers)))
 		p.left = 0
 		j.added <- struct{}{}
 		p.out <- j
@@ -397,9 +421,9 @@ func (p *pipeline) split(j *job) {
 func (p *pipeline) addJobs(i int, jobs <-chan *job) {
 	for j := range jobs {
 		if p.owners == 1 {
-			j.count.Add(int64(p.to.add(j.hashes, j.isNew)))
+			j.count.Add(int64(p.to.add(j.hashes, j.answers)))
 		} else {
-			j.count.Add(int64(j.parts[i].addTo(p.to, j.isNew)))
+			j.count.Add(int64(j.parts[i].addTo(p.to, j.answers)))
 		}
 		if j.left.Add(-1) == 0 {
 			j.added <- struct{}{}

@@ -104,7 +104,7 @@ func TestPipelineErrors(t *testing.T) {
 	}
 	enough := errors.New("enough lines")
 	jobs := 0
-	err = newPipeline(s, '\n', 0).each(found, func(int) {}, func(*job) error {
+	err = newAdding(s, '\n', 0).each(found, func(int) {}, func(*job) error {
 		jobs++
 		if jobs == 3 {
 			return enough
@@ -120,7 +120,7 @@ func TestPipelineErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := 0
-	err = newPipeline(s, '\n', 0).each(found, func(int) {}, func(j *job) error {
+	err = newAdding(s, '\n', 0).each(found, func(int) {}, func(j *job) error {
 		lines += len(j.ends)
 		return nil
 	})
