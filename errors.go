@@ -42,6 +42,11 @@ var (
 	// damaged after it was written.
 	ErrChecksum = errors.New("bloom: checksum mismatch")
 
+	// ErrUnclean: the file is being changed in place, or who did was cut off, so
+	// that its checksums are old; such an error wraps ErrChecksum, too. Opening it
+	// for update mends it; see [OpenUpdate].
+	ErrUnclean = errors.New("bloom: the file is being changed or was not closed cleanly")
+
 	// ErrLimit: the file is larger than the limit that the caller gave.
 	ErrLimit = errors.New("bloom: over limit")
 

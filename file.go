@@ -131,6 +131,29 @@ func load[F any](path string, from func(*stored) (*F, error)) (*F, error) {
 // says so. Bits are only ever set, so all keys that were added before are found,
 // and of those that a writer adds meanwhile each as soon as its add returns.
 func Open(path string) (*Filter, error) {
+	f, err := openMapped(path, filterFrom)
+	if err == nil {
+		f.readOnly = true
+	}
+	return f, err
+}
+
+// OpenScalable maps the file at path, which holds a Scalable, read-only: all that
+// [Open] says of a Filter holds for it as well. Adding to it, Clear and Saturate
+// panic.
+//
+// Beside a writer it finds the keys of the layers that there were when it was
+// opened. To find those of a layer that was begun since, open the file again.
+func OpenScalable(path string) (*Scalable, error) {
+	f, err := openMapped(path, scalableFrom)
+	if err == nil {
+		f.readOnly = true
+	}
+	return f, err
+}
+
+// openMapped maps the file at path and makes a filter of it.
+func openMapped[F any](path string, from func(*stored) (*F, error)) (*F, error) {
 	file, _, err := openRegular(path)
 	if err != nil {
 		return nil, err
@@ -140,12 +163,11 @@ func Open(path string) (*Filter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	f, err := filterFrom(s)
+	f, err := from(s)
 	if err != nil {
 		s.close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	f.readOnly = true
 	return f, nil
 }
 
@@ -172,8 +194,7 @@ func openRegular(path string) (*os.File, int64, error) {
 
 // Verify checks the bits of a filter from [Open] or [OpenUpdate] against the
 // checksums in its file. They are those of the last [Filter.Sync]: while the
-// file holds later adds, the error wraps [ErrChecksum] and says that it is being
-// changed. A filter that was loaded was verified then, and one that was made in
+// file holds later adds, the error wraps [ErrUnclean]. A filter that was loaded was verified then, and one that was made in
 // memory has nothing to verify: both return nil.
 func (f *Filter) Verify() error {
 	f.mustBeOpen()
@@ -182,4 +203,36 @@ func (f *Filter) Verify() error {
 	}
 	defer f.keepAlive()
 	return verifyMapped(f.memory.Bytes())
+}
+
+// Verify checks the bits of a filter from [OpenScalable] or [OpenUpdateScalable]
+// against the checksums in its file; see [Filter.Verify]. Adds wait meanwhile.
+func (f *Scalable) Verify() error {
+	c := f.lockedChain()
+	defer c.unlock()
+	switch {
+	case f.update != nil:
+		return verifyMapped(f.update.newest.Bytes())
+	case f.readOnly:
+		return verifyMapped(c.layers[0].memory.Bytes())
+	}
+	return nil
+}
+
+// Lock takes the lock that [OpenUpdate] takes of the file at path, for who is
+// going to put another file in its place: held from before it is read until that
+// is done, it keeps out who would change in between what is then lost. The file
+// need not hold a filter. unlock gives the lock back.
+//
+// The error wraps [ErrLocked] if the file is open for update, or is the system's:
+// no such file, no permission to write, no locks.
+func Lock(path string) (unlock func(), err error) {
+	file, err := openLocked(path)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		unlockFile(file) // at once; see updater.close
+		file.Close()
+	}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -230,8 +231,12 @@ func TestUnionFoldCloneClear(t *testing.T) {
 		if by == 6 && !folded.Equal(small) {
 			t.Error("folded by 6, the filter is not the one of that size with the same keys")
 		}
-		if folded.Plan().Blocks*by != a.Plan().Blocks || folded.Plan().Rate < a.Plan().Rate {
-			t.Errorf("folded by %d: %v", by, folded.Plan())
+		plan, whole := folded.Plan(), a.Plan()
+		if plan.Blocks*by != whole.Blocks || plan.Rate > whole.Rate || plan.Rate < 0.98*whole.Rate || math.Abs(float64(plan.Keys*by)/float64(whole.Keys)-1) > 0.01 || plan.RateAt(plan.Keys) != plan.Rate {
+			t.Errorf("folded by %d: %v, was %v", by, plan, whole)
+		}
+		if want := plan.Keys < 2000; folded.Report().Overfull() != want { // by 3 and 6: a bug's test, it said nothing
+			t.Errorf("folded by %d, planned for %d keys and with 2000, over-full is not %v", by, plan.Keys, want)
 		}
 		if got := folded.ContainsUint64(1999); !got {
 			t.Errorf("folded by %d, a key is lost", by)

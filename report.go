@@ -43,9 +43,10 @@ func (r Report) OneIn() float64 { return 1 / r.Rate }
 func (r Report) Full() float64 { return r.Keys / float64(r.Plan.Keys) }
 
 // Overfull reports whether the filter holds more keys than planned, by more
-// than the estimate's error.
+// than the estimate's error. One with all bits set does, and a chain of filters
+// with such a one among them.
 func (r Report) Overfull() bool {
-	return r.Fill >= 1 || r.Keys-3*r.KeysError > float64(r.Plan.Keys) // Inf-Inf is no number
+	return math.IsInf(r.Keys, 1) || r.Keys-3*r.KeysError > float64(r.Plan.Keys) // Inf-Inf is no number
 }
 
 // sampleBytes is how much of a filter a report reads.

@@ -39,6 +39,8 @@ type Scalable struct {
 	hash   hasher
 	chain  atomic.Pointer[chain]
 	update *updater // of the file that the layers are in, nil if they are in memory
+
+	readOnly bool // from OpenScalable
 }
 
 // ScalableConfig says what Scalable to make. Rate must be given; all other
@@ -239,6 +241,7 @@ func (f *Scalable) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(
 
 // AddHash is Add for a key that is hashed already; see [Filter.AddHash].
 func (f *Scalable) AddHash(h uint64) bool {
+	f.mustBeWritable()
 	for {
 		c := f.chain.Load()
 		if c.containsHash(h) {
@@ -284,6 +287,7 @@ func (f *Scalable) AddHashes(hashes []uint64, isNew []bool) int {
 }
 
 func (f *Scalable) addBatch(hashes []uint64, isNew []bool) int {
+	f.mustBeWritable()
 	s := newSieve(hashes)
 	clear(isNew)
 	added := 0
@@ -354,6 +358,10 @@ func (f *Scalable) ContainsHashes(hashes []uint64, found []bool) int {
 func (f *Scalable) containsBatch(hashes []uint64, found []bool) int {
 	return f.chain.Load().containsBatch(hashes, found)
 }
+
+// Config returns what the filter was made with, defaults filled in, but for the
+// secret, which it does not keep. Rate is the p that it grows by.
+func (f *Scalable) Config() ScalableConfig { return f.config }
 
 // Hash returns the hash of key that AddHash and ContainsHash take.
 func (f *Scalable) Hash(key []byte) uint64 { return f.hash.bytes(key) }
@@ -433,6 +441,7 @@ func (f *Scalable) Compact(keys iter.Seq[[]byte]) (*Filter, error) {
 // nobody can add to it. A lookup that runs beside it may answer either way. It
 // panics if the filter is a file's: bits are only ever set there.
 func (f *Scalable) Clear() {
+	f.mustBeWritable()
 	if f.update != nil {
 		panic("bloom: a file that is open for update cannot be cleared: remove it, and create another")
 	}
@@ -472,6 +481,12 @@ func (f *Scalable) SetSecret(secret []byte) error {
 		layer.hash = f.hash
 	}
 	return nil
+}
+
+func (f *Scalable) mustBeWritable() {
+	if f.readOnly {
+		panic("bloom: the filter was opened read-only: LoadScalable the file, or open it for update")
+	}
 }
 
 // stored is the filter as it is at one moment, while adds wait.

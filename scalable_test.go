@@ -328,6 +328,24 @@ func TestScalableAtItsLimit(t *testing.T) {
 	}
 }
 
+// TestScalableSaturated is a bug's test: with one layer that has all bits set the
+// estimate is infinite, and that was not over-full.
+func TestScalableSaturated(t *testing.T) {
+	f := mustScale(t, bloom.ScalableConfig{First: 1000, Rate: 0.01})
+	f.Saturate()
+	for key := range uint64(10_000) { // in vain: all are found
+		f.AddUint64(key)
+	}
+	if r := f.Report(); !math.IsInf(r.Keys, 1) || r.Rate != 1 || !r.Overfull() {
+		t.Errorf("all bits set, and the report is %+v", r)
+	}
+	// Of two layers one, as the report sums them up.
+	r := bloom.Report{Plan: bloom.Plan{Keys: 1000}, Fill: 0.7, Rate: 1, Keys: math.Inf(1), KeysError: math.Inf(1)}
+	if !r.Overfull() {
+		t.Error("infinite keys are not over-full")
+	}
+}
+
 // TestScalableOutOfRate: a rate so low that the second layers cannot have theirs.
 func TestScalableOutOfRate(t *testing.T) {
 	f := mustScale(t, bloom.ScalableConfig{First: 10, Rate: 1e-11})

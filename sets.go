@@ -43,17 +43,18 @@ func (f *Filter) Union(g *Filter) error {
 // filter with the same keys. [Config.Folds] keeps the number of blocks
 // divisible.
 //
+// The result is planned for f's planned rate, and for as many keys as the smaller
+// size holds at that. If f has more, the result is over-full, and its Report says
+// so. Where so small a filter cannot keep the rate for a single key, it is planned
+// for a by-th of f's keys at the rate that they make.
+//
 // The error wraps [ErrConfig] if by does not divide the number of blocks.
 func (f *Filter) Fold(by uint64) (*Filter, error) {
 	f.mustBeOpen()
 	if by == 0 || f.bits.Blocks%by != 0 {
 		return nil, fmt.Errorf("%w: %d blocks cannot be folded by %d: make the filter with Config.Folds", ErrConfig, f.bits.Blocks, by)
 	}
-	plan := f.plan
-	plan.Blocks /= by
-	plan.Bits = plan.Blocks * kernel.BlockBits
-	plan.Rate = plan.RateAt(plan.Keys)
-	g, err := newFilter(plan, f.hash)
+	g, err := newFilter(f.plan.folded(by), f.hash)
 	if err != nil {
 		return nil, err
 	}
@@ -62,6 +63,20 @@ func (f *Filter) Fold(by uint64) (*Filter, error) {
 	g.meta = f.Meta()
 	f.keepAlive()
 	return g, nil
+}
+
+// folded is the plan of a filter of a by-th of the size: see [Filter.Fold].
+func (p Plan) folded(by uint64) Plan {
+	g := p.Layout.geometry()
+	small := p
+	small.Blocks /= by
+	small.Bits = small.Blocks * g.blockBits
+	if same, err := (Config{Bits: small.Bits, Probes: p.Probes, Rate: p.Rate}).plan(g); err == nil {
+		return same
+	}
+	small.Keys = max(p.Keys/by, 1)
+	small.Rate = small.RateAt(small.Keys)
+	return small
 }
 
 // Equal reports whether f and g have the same hash, geometry and bits. What was
@@ -196,10 +211,7 @@ func (f *SplitBlock) Fold(by uint64) (*SplitBlock, error) {
 	if by == 0 || f.bits.Blocks%by != 0 {
 		return nil, fmt.Errorf("%w: %d blocks cannot be folded by %d: make the filter with Config.Folds", ErrConfig, f.bits.Blocks, by)
 	}
-	g := &SplitBlock{hash: f.hash, plan: f.plan, added: f.added, meta: f.Meta()}
-	g.plan.Blocks /= by
-	g.plan.Bits = g.plan.Blocks * kernel.SplitBlockBits
-	g.plan.Rate = g.plan.RateAt(g.plan.Keys)
+	g := &SplitBlock{hash: f.hash, plan: f.plan.folded(by), added: f.added, meta: f.Meta()}
 	words, mapping, err := newWords(g.plan.Blocks * kernel.SplitBlockWords)
 	if err != nil {
 		return nil, err

@@ -249,10 +249,10 @@ func decodeHead(head []byte) (*stored, error) {
 func (s *stored) mustBeWhole() error {
 	const advice = "to mend it open it for update, or else make it again from its keys, or use a saved copy"
 	if s.damaged != nil {
-		return fmt.Errorf("%w: %s", s.damaged, advice)
+		return fmt.Errorf("%w: %w: %s", s.damaged, ErrUnclean, advice)
 	}
 	if !s.clean {
-		return fmt.Errorf("%w: the file is being changed or was not closed cleanly, its checksums are old: %s", ErrChecksum, advice)
+		return fmt.Errorf("%w: %w, so its checksums are old: %s", ErrChecksum, ErrUnclean, advice)
 	}
 	return nil
 }
@@ -350,6 +350,9 @@ func verifyMapped(file []byte) error {
 	s, err := decodeHead(file[:bodyOffset])
 	if err != nil {
 		return err
+	}
+	if s.fileBytes > uint64(len(file)) {
+		return fmt.Errorf("%w: %w: it has grown since it was opened: open it again", ErrChecksum, ErrUnclean)
 	}
 	if err := s.fits(int64(len(file))); err != nil { // it fitted when it was opened
 		return err

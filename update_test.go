@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
 	"runtime"
 	"strings"
 	"sync"
@@ -445,6 +446,116 @@ func TestUpdatePanics(t *testing.T) {
 	}
 	if clone := f.Clone(); !f.ContainsString("Titanic") || !clone.AddString("Avatar") || f.ContainsString("Avatar") || clone.Recovered() || clone.Sync() != nil {
 		t.Error("a clone is not a filter of its own in memory")
+	}
+}
+
+// TestOpenScalable looks at a file beside its writer, after a kill, and after it
+// was mended.
+func TestOpenScalable(t *testing.T) {
+	needUpdates(t)
+	path := filepath.Join(t.TempDir(), "seen.bloom")
+	f, err := bloom.ScalableConfig{First: 300, Rate: 0.001, Seed: 7}.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for key := range uint64(1000) {
+		f.AddUint64(key)
+	}
+	open := func() *bloom.Scalable {
+		t.Helper()
+		g, err := bloom.OpenScalable(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { g.Close() })
+		for key := range uint64(1000) {
+			if !g.ContainsUint64(key) {
+				t.Fatalf("key %d is lost", key)
+			}
+		}
+		return g
+	}
+	g := open()
+	if err := g.Verify(); !errors.Is(err, bloom.ErrUnclean) || !errors.Is(err, bloom.ErrChecksum) {
+		t.Errorf("Verify of a file that is being changed: %v, want ErrUnclean and ErrChecksum", err)
+	}
+	if _, err := bloom.LoadScalable(path); !errors.Is(err, bloom.ErrUnclean) {
+		t.Errorf("LoadScalable of the same: %v, want ErrUnclean", err)
+	}
+	if got, want := g.Config(), (bloom.ScalableConfig{First: 300, Rate: 0.001, Growth: 2, Seed: 7}); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(f.Config(), want) {
+		t.Errorf("Config() = %+v and %+v, want %+v", got, f.Config(), want)
+	}
+	if f.AddUint64(1000); !g.ContainsUint64(1000) {
+		t.Error("an add to the newest layer is not seen")
+	}
+	for name, call := range map[string]func(){
+		"AddUint64": func() { g.AddUint64(1) },
+		"AddHash":   func() { g.AddHash(1 << 60) },
+		"AddHashes": func() { g.AddHashes([]uint64{1 << 60}, nil) },
+		"Clear":     g.Clear,
+		"Saturate":  g.Saturate,
+	} {
+		if panicOf(call) == "" {
+			t.Errorf("%s of a file that was opened read-only does not panic", name)
+		}
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole := open()
+	if err := whole.Verify(); err != nil {
+		t.Errorf("Verify of a whole file: %v", err)
+	}
+	if r := whole.Report(); r.Added < 990 || r.Overfull() {
+		t.Errorf("the whole file reports %+v", r)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[13000] ^= 1
+	if err := os.WriteFile(path, content, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := open().Verify(); !errors.Is(err, bloom.ErrChecksum) || errors.Is(err, bloom.ErrUnclean) {
+		t.Errorf("Verify of a damaged file: %v, want ErrChecksum and not ErrUnclean", err)
+	}
+	if _, err := bloom.OpenScalable(filepath.Dir(path)); !errors.Is(err, bloom.ErrFormat) {
+		t.Errorf("OpenScalable of a directory: %v, want ErrFormat", err)
+	}
+}
+
+// TestLock: whoever has the lock keeps out who would change the file in place,
+// and the other way round.
+func TestLock(t *testing.T) {
+	needUpdates(t)
+	path := filepath.Join(t.TempDir(), "seen.bloom")
+	f, err := bloom.Config{Keys: 100, Rate: 0.01}.Create(path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bloom.Lock(path); !errors.Is(err, bloom.ErrLocked) {
+		t.Errorf("Lock of a file that is open for update: %v, want ErrLocked", err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := bloom.Lock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bloom.OpenUpdate(path); !errors.Is(err, bloom.ErrLocked) {
+		t.Errorf("OpenUpdate of a locked file: %v, want ErrLocked", err)
+	}
+	unlock()
+	g, err := bloom.OpenUpdate(path)
+	if err != nil {
+		t.Fatalf("OpenUpdate after unlock: %v", err)
+	}
+	g.Close()
+	if _, err := bloom.Lock(path + ".none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("Lock of no file: %v, want fs.ErrNotExist", err)
 	}
 }
 
