@@ -6,6 +6,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/bloomery/bloom"
@@ -50,6 +51,34 @@ type Spec struct {
 	Public bool
 
 	Expires time.Time // zero: never
+	Level   Level     // zero: the store's
+}
+
+// Level says when an add is safe from the machine's power failing. From the end of
+// this process alone, whichever way it comes about, an add that was committed is
+// safe at any level but Unlogged.
+type Level uint8
+
+const (
+	StoreLevel  Level = iota // whatever the store's configuration says
+	Always                   // when Commit has returned
+	EverySecond              // a second later
+	Unlogged                 // when a snapshot was taken, or the store closed: adds are not logged
+)
+
+// String is the word that flags and messages use.
+func (l Level) String() string {
+	switch l {
+	case StoreLevel:
+		return "default"
+	case Always:
+		return "always"
+	case EverySecond:
+		return "everysec"
+	case Unlogged:
+		return "none"
+	}
+	return fmt.Sprintf("level %d", uint8(l))
 }
 
 // Info is what a filter says about itself.
@@ -177,11 +206,12 @@ type Filter interface {
 	Dump(iterator int64) (next int64, chunk []byte, err error)
 
 	// Load takes such a chunk with the iterator that came with it. The error wraps
-	// ErrChunk.
+	// ErrChunk. A filter of another kind than RedisBloom takes its chunks in their
+	// order, and no keys until all have come.
 	Load(ctx context.Context, iterator int64, chunk []byte) error
 
-	// Merge adds all that another filter of the store has. The error wraps
-	// bloom.ErrUnlike.
+	// Merge adds all that another filter of the store has, which must have a name.
+	// The error wraps bloom.ErrUnlike or ErrNotFound.
 	Merge(ctx context.Context, from Filter) error
 
 	// Fold makes the filter smaller by a factor, at a higher rate.

@@ -1,0 +1,287 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bloomery/bloom"
+)
+
+// Changing which names there are, and what they stand for. Each change holds
+// Local.changing and is in the log before anybody can see it.
+
+var errUnsupported = errors.ErrUnsupported
+
+// Create makes a filter.
+func (l *Local) Create(ctx context.Context, name string, spec Spec) (Filter, error) {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	if err := l.vacate(name); err != nil {
+		return nil, err
+	}
+	spec.Level = l.level(spec.Level)
+	b, err := l.newBody(spec)
+	if err != nil {
+		return nil, err
+	}
+	v, err := l.newValue(name, b, spec.Level)
+	if err != nil {
+		l.release(b.bytes())
+		return nil, err
+	}
+	l.logCreate(v.id, name, spec)
+	l.publish(v, toMillis(spec.Expires))
+	return v, nil
+}
+
+// Load creates a filter of the first chunk of a dump.
+func (l *Local) Load(ctx context.Context, name string, header []byte) (Filter, error) {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	if err := l.vacate(name); err != nil {
+		return nil, err
+	}
+	b, err := l.loadBody(header)
+	if err != nil {
+		return nil, err
+	}
+	level := l.level(StoreLevel)
+	v, err := l.newValue(name, b, level)
+	if err != nil {
+		l.release(b.bytes())
+		return nil, err
+	}
+	l.logLoad(v.id, name, level, header)
+	l.publish(v, 0)
+	return v, nil
+}
+
+// Set gives the name a plain value, in place of what had it.
+func (l *Local) Set(ctx context.Context, name string, data []byte) error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	if len(data) > maxText {
+		return fmt.Errorf("%w: a value of %d bytes, of at most %d", bloom.ErrLimit, len(data), maxText)
+	}
+	body := text(slices.Clip(slices.Clone(data)))
+	if body == nil {
+		body = text{}
+	}
+	if err := l.grant(body.bytes()); err != nil {
+		return err
+	}
+	v, err := l.newValue(name, body, l.config.Level)
+	if err != nil {
+		l.release(body.bytes())
+		return err
+	}
+	old := l.names.find([]byte(name))
+	l.logSet(v.id, name, data)
+	l.publish(v, 0)
+	if old != nil {
+		l.forget(old)
+	}
+	return nil
+}
+
+// level is the level of a filter whose Spec says this one.
+func (l *Local) level(level Level) Level {
+	if level == StoreLevel {
+		return l.config.Level
+	}
+	return level
+}
+
+// newBody makes the bits of a filter, for which it takes the memory first.
+func (l *Local) newBody(spec Spec) (body, error) {
+	if spec.Level > Unlogged {
+		return nil, fmt.Errorf("%w: no level %d", bloom.ErrConfig, spec.Level)
+	}
+	switch spec.Kind {
+	case RedisBloom:
+		return l.newChain(spec)
+	case Paired, Window:
+		return l.newPaired(spec)
+	}
+	return nil, fmt.Errorf("%w: a filter of kind %d", bloom.ErrConfig, spec.Kind)
+}
+
+// loadBody makes the body that a dump's header describes.
+func (l *Local) loadBody(header []byte) (body, error) {
+	if strings.HasPrefix(string(header), dumpMagic) {
+		p, err := l.loadPaired(header)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
+	}
+	return l.loadChain(header)
+}
+
+// newValue takes memory for a name and gives its value an id.
+func (l *Local) newValue(name string, b body, level Level) (*value, error) {
+	if len(name) > maxName {
+		return nil, fmt.Errorf("%w: a name of %d bytes, of at most %d", bloom.ErrLimit, len(name), maxName)
+	}
+	if err := l.grant(valueBytes + uint64(len(name))); err != nil {
+		return nil, err
+	}
+	v := &value{local: l, name: strings.Clone(name), id: l.nextID, body: b, level: level}
+	l.nextID++
+	return v, nil
+}
+
+// vacate makes sure that nothing has the name.
+func (l *Local) vacate(name string) error {
+	old := l.names.find([]byte(name))
+	switch {
+	case old == nil:
+		return nil
+	case !old.expired():
+		return ErrExists
+	}
+	l.drop(old)
+	return nil
+}
+
+// publish lets everybody see the value, in place of what had its name.
+func (l *Local) publish(v *value, expires int64) {
+	l.expireAt(v, expires)
+	if l.names.find([]byte(v.name)) == nil {
+		l.count.Add(1)
+	}
+	l.names.put(v)
+}
+
+// drop takes a value's name away.
+func (l *Local) drop(v *value) {
+	l.logDrop(v.id)
+	l.names.remove(v)
+	l.count.Add(-1)
+	l.forget(v)
+}
+
+// forget gives the memory of a value back that has lost its name. Who still has it
+// in hand goes on with it, but no longer at the store's expense.
+func (l *Local) forget(v *value) {
+	gate := v.gate()
+	gate.Lock()
+	v.dropped.Store(true)
+	l.release(v.body.bytes() + valueBytes + uint64(len(v.name)))
+	gate.Unlock()
+	if v.expired() {
+		l.hasEnded(v.name)
+	}
+}
+
+// Rename gives a value another name.
+func (l *Local) Rename(ctx context.Context, from, to string) error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	v := l.look([]byte(from))
+	switch {
+	case v == nil:
+		return ErrNotFound
+	case from == to:
+		return nil
+	case len(to) > maxName:
+		return fmt.Errorf("%w: a name of %d bytes, of at most %d", bloom.ErrLimit, len(to), maxName)
+	}
+	if more := len(to) - len(from); more > 0 {
+		if err := l.grant(uint64(more)); err != nil {
+			return err
+		}
+	} else {
+		l.release(uint64(-more))
+	}
+	l.logRename(v.id, to)
+	l.rename(v, strings.Clone(to))
+	return nil
+}
+
+func (l *Local) rename(v *value, to string) {
+	old := l.names.find([]byte(to))
+	l.names.rename(v, to)
+	if old != nil {
+		l.count.Add(-1)
+		l.forget(old)
+	}
+}
+
+// Swap exchanges two values. Each takes the time of its end along.
+func (l *Local) Swap(ctx context.Context, a, b string) error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	va, vb := l.look([]byte(a)), l.look([]byte(b))
+	switch {
+	case va == nil || vb == nil:
+		return ErrNotFound
+	case va == vb:
+		return nil
+	}
+	l.logSwap(va.id, vb.id)
+	l.names.swap(va, vb)
+	return nil
+}
+
+// Expire sets when a name ends.
+func (l *Local) Expire(ctx context.Context, name string, at time.Time) error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	v := l.look([]byte(name))
+	if v == nil {
+		return ErrNotFound
+	}
+	l.logExpire(v.id, toMillis(at))
+	l.expireAt(v, toMillis(at))
+	return nil
+}
+
+// Drop forgets the names.
+func (l *Local) Drop(ctx context.Context, dropped ...string) (n int, err error) {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	for _, name := range dropped {
+		v := l.names.find([]byte(name))
+		if v == nil {
+			continue
+		}
+		if !v.expired() {
+			n++
+		}
+		l.drop(v)
+	}
+	return n, nil
+}
+
+// Clear forgets all.
+func (l *Local) Clear(ctx context.Context) error {
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	l.logClear()
+	l.clear()
+	return nil
+}
+
+func (l *Local) clear() {
+	var all []*value
+	l.names.all(func(v *value) { all = append(all, v) })
+	for _, v := range all {
+		l.names.remove(v)
+		l.forget(v)
+	}
+	l.count.Store(0)
+}
+
+// chunkError is an error of a chunk: what package interop says of it wraps
+// RedisBloom's own words.
+func chunkError(err error) error {
+	if errors.Is(err, ErrMemory) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", ErrChunk, err)
+}

@@ -1,0 +1,91 @@
+package store
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// disk is a directory with files, as far as the store uses it: whole new files
+// that are written from front to end, and read from front to end. What was
+// written is safe when the file was synced; that a file has its name, or has it no
+// more, when the directory was. Tests have one that the power leaves.
+type disk interface {
+	Create(name string) (diskFile, error) // for writing; there must not be one
+	Open(name string) (io.ReadCloser, error)
+	Rename(from, to string) error // in place of what has the name
+	Remove(name string) error
+	List() (names []string, err error)
+	SyncDir() error
+	Lock() (unlock func() error, err error)
+}
+
+// diskFile is a file that is being written.
+type diskFile interface {
+	io.Writer
+	Sync() error // the data, and how many they are
+	Close() error
+}
+
+// directory is the disk of the operating system.
+type directory string
+
+// openDirectory makes the directory, if there is none.
+func openDirectory(path string) (directory, error) {
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return "", fmt.Errorf("store: making the data directory: %w", err)
+	}
+	return directory(path), nil
+}
+
+func (d directory) path(name string) string { return filepath.Join(string(d), name) }
+
+func (d directory) Create(name string) (diskFile, error) {
+	file, err := os.OpenFile(d.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &dataFile{file}, nil
+}
+
+func (d directory) Open(name string) (io.ReadCloser, error) { return os.Open(d.path(name)) }
+func (d directory) Rename(from, to string) error            { return os.Rename(d.path(from), d.path(to)) }
+func (d directory) Remove(name string) error                { return os.Remove(d.path(name)) }
+
+func (d directory) List() ([]string, error) {
+	entries, err := os.ReadDir(string(d))
+	if err != nil {
+		return nil, err
+	}
+	names := make([]string, 0, len(entries))
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names, nil
+}
+
+func (d directory) SyncDir() error {
+	dir, err := os.Open(string(d))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+// Lock keeps other processes out until unlock, or the end of this one.
+func (d directory) Lock() (unlock func() error, err error) {
+	file, err := os.OpenFile(d.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err := lockFile(file); err != nil {
+		file.Close()
+		return nil, fmt.Errorf("%s: %w", d, err)
+	}
+	return file.Close, nil
+}
+
+// dataFile syncs without the times of access and change, which nobody needs.
+type dataFile struct{ *os.File }

@@ -1,0 +1,311 @@
+package store
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"math"
+	"time"
+
+	"github.com/bloomery/bloom"
+)
+
+// The dump of a filter of our own is a header, drawn in docs/format.md, and then
+// its file, as bloom writes it, in chunks: the iterator is where the next one
+// begins, counted from 1. The file is made when the dump begins and kept until it
+// was read, or nobody has asked for a minute; so unlike RedisBloom's the dump is
+// of one moment, and has checksums.
+const (
+	dumpMagic   = "bloomdmp"
+	dumpVersion = 0
+	dumpBytes   = 68
+	maxChunk    = 16 << 20
+	dumpIdle    = time.Minute
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// outgoing is a dump that is being read.
+type outgoing struct {
+	file []byte
+	used time.Time
+}
+
+// incoming is a dump that is being loaded: the bytes that have come, of so many.
+type incoming struct {
+	file []byte
+	size uint64
+}
+
+func (p *paired) dump(v *value, iterator int64) (next int64, chunk []byte, err error) {
+	p.moving.Lock()
+	defer p.moving.Unlock()
+	if iterator == 0 {
+		gate := v.gate()
+		gate.RLock()
+		err := p.isLoading()
+		gate.RUnlock()
+		if err != nil {
+			return 0, nil, err
+		}
+		header, err := p.beginDump()
+		return 1, header, err
+	}
+	out := p.outgoing
+	if out == nil || iterator < 0 || uint64(iterator-1) > uint64(len(out.file)) {
+		return 0, nil, fmt.Errorf("%w: no dump is under way at %d: begin with 0, and go on within %v", ErrChunk, iterator, dumpIdle)
+	}
+	out.used = time.Now()
+	chunk = out.file[iterator-1:]
+	chunk = chunk[:min(len(chunk), maxChunk)]
+	if len(chunk) == 0 {
+		p.endDump()
+		return 0, []byte{}, nil
+	}
+	return iterator + int64(len(chunk)), chunk, nil
+}
+
+// beginDump keeps a file of the filter, and returns the header. p.moving is held.
+func (p *paired) beginDump() ([]byte, error) {
+	p.endDump()
+	items := p.items.Load() // before the bits
+	var file bytes.Buffer
+	size := p.charged.Load()
+	if err := p.local.grant(size); err != nil {
+		return nil, err
+	}
+	_, err := p.now().WriteTo(&file)
+	p.local.release(size)
+	if err == nil {
+		err = p.local.grant(uint64(file.Len()))
+	}
+	if err != nil {
+		return nil, err
+	}
+	p.outgoing = &outgoing{file: file.Bytes(), used: time.Now()}
+	p.local.dumps.Store(p, nil)
+	return p.header(items, uint64(file.Len())), nil
+}
+
+// endDump forgets the file, if there is one. p.moving is held.
+func (p *paired) endDump() {
+	if p.outgoing != nil {
+		p.local.release(uint64(len(p.outgoing.file)))
+		p.outgoing = nil
+		p.local.dumps.Delete(p)
+	}
+}
+
+// endIdleDumps forgets what nobody goes on reading.
+func (l *Local) endIdleDumps() {
+	l.dumps.Range(func(key, _ any) bool {
+		p := key.(*paired)
+		p.moving.Lock()
+		if p.outgoing != nil && time.Since(p.outgoing.used) > dumpIdle {
+			p.endDump()
+		}
+		p.moving.Unlock()
+		return true
+	})
+}
+
+func (p *paired) header(items, size uint64) []byte {
+	order := binary.LittleEndian
+	b := append(make([]byte, 0, dumpBytes), dumpMagic...)
+	b = order.AppendUint16(b, dumpVersion)
+	b = append(b, byte(p.spec.Kind), boolByte(p.spec.Public))
+	b = order.AppendUint32(b, p.spec.Growth)
+	b = order.AppendUint64(b, p.spec.Capacity)
+	b = order.AppendUint64(b, math.Float64bits(p.spec.Rate))
+	b = order.AppendUint64(b, uint64(p.spec.Span))
+	b = order.AppendUint64(b, p.now().HashIdentity().Key)
+	b = order.AppendUint64(b, items)
+	b = order.AppendUint64(b, size)
+	return order.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func boolByte(b bool) byte {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// dumpHeader is what a header says.
+type dumpHeader struct {
+	spec  Spec
+	key   uint64 // of the hash identity
+	items uint64
+	size  uint64 // bytes of the file
+}
+
+func parseHeader(header []byte) (h dumpHeader, err error) {
+	if len(header) != dumpBytes || crc32.Checksum(header[:dumpBytes-4], castagnoli) != order.Uint32(header[dumpBytes-4:]) {
+		return h, fmt.Errorf("a damaged header: %w", bloom.ErrChecksum)
+	}
+	if version := order.Uint16(header[8:]); version != dumpVersion {
+		return h, fmt.Errorf("%w: a dump of version %d, this release reads %d", bloom.ErrVersion, version, dumpVersion)
+	}
+	h.spec = Spec{
+		Kind:     Kind(header[10]),
+		Public:   header[11] == 1,
+		Growth:   order.Uint32(header[12:]),
+		Capacity: order.Uint64(header[16:]),
+		Rate:     math.Float64frombits(order.Uint64(header[24:])),
+		Span:     time.Duration(order.Uint64(header[32:])),
+	}
+	h.key, h.items, h.size = order.Uint64(header[40:]), order.Uint64(header[48:]), order.Uint64(header[56:])
+	if h.spec.Kind != Paired && h.spec.Kind != Window || header[11] > 1 {
+		return h, fmt.Errorf("%w: a dump of kind %d", bloom.ErrVersion, header[10])
+	}
+	return h, nil
+}
+
+// loadPaired makes an empty filter of a dump's header. Its bits are as small as can
+// be, until the dump's have all come.
+func (l *Local) loadPaired(header []byte) (*paired, error) {
+	h, err := parseHeader(header)
+	if err != nil {
+		return nil, chunkError(err)
+	}
+	small := h.spec
+	small.Capacity, small.Rate = 1, 0.5
+	b, err := l.newPaired(small)
+	if err != nil {
+		return nil, chunkError(err)
+	}
+	p := b.(*paired)
+	if p.now().HashIdentity().Key != h.key {
+		l.release(p.bytes())
+		return nil, chunkError(fmt.Errorf("%w: the filter was made with the secret of another store, of fingerprint %016x: give this store that one", bloom.ErrSecret, h.key))
+	}
+	// The file's bytes, and then the filter that is made of them.
+	if err := l.grant(p.loadingBytes(h.size)); err != nil {
+		l.release(p.bytes())
+		return nil, err
+	}
+	p.charged.Add(p.loadingBytes(h.size))
+	p.spec = h.spec
+	p.items.Store(h.items)
+	p.incoming = &incoming{size: h.size}
+	return p, nil
+}
+
+// loadingBytes bounds the memory that a dump takes until it is loaded. Of a window
+// all generations might be full.
+func (p *paired) loadingBytes(size uint64) uint64 {
+	times := uint64(3)
+	if p.spec.Kind == Window {
+		times = uint64(p.local.config.Generations) + 4
+	}
+	if size > math.MaxUint64/2/times {
+		return math.MaxUint64 / 2
+	}
+	return size * times
+}
+
+func (p *paired) load(v *value, iterator int64, chunk []byte) error {
+	gate := v.gate()
+	gate.Lock()
+	defer gate.Unlock()
+	return p.take(v, iterator, chunk)
+}
+
+// take is load with the gate held. The bits are put in place when the chunk is in
+// the log.
+func (p *paired) take(v *value, iterator int64, chunk []byte) error {
+	in := p.incoming
+	if in == nil {
+		return chunkError(errors.New("the filter is not being loaded: drop it, and begin with the dump's header"))
+	}
+	have := int64(len(in.file))
+	if iterator-1-int64(len(chunk)) != have || uint64(len(chunk)) > in.size-uint64(have) {
+		return chunkError(fmt.Errorf("%d bytes that end at %d, but %d have come of %d: load the chunks in their order", len(chunk), iterator, have, in.size))
+	}
+	file := append(in.file, chunk...)
+	if uint64(len(file)) < in.size {
+		v.logChunk(iterator, chunk)
+		in.file = file
+		return nil
+	}
+	const generationsAt = 48 // in the file's header
+	if most := uint64(p.local.config.Generations); p.spec.Kind == Window && (len(file) < generationsAt+8 || binary.LittleEndian.Uint64(file[generationsAt:]) > most) {
+		return chunkError(fmt.Errorf("%w: a window of more generations than the store's %d", bloom.ErrLimit, most))
+	}
+	bits, err := p.local.read(p.spec, bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		return chunkError(err)
+	}
+	v.logChunk(iterator, chunk)
+	p.incoming = nil
+	p.replace(bits, p.items.Load())
+	p.charge(v, takes(bits))
+	return nil
+}
+
+// isLoading is the error of who wants to use the filter while it is being loaded:
+// what is added now would be replaced. The gate is held.
+func (p *paired) isLoading() error {
+	if in := p.incoming; in != nil {
+		return chunkError(fmt.Errorf("the filter is being loaded, and %d of %d bytes have come: load the others, or drop it", len(in.file), in.size))
+	}
+	return nil
+}
+
+// takes is how many bytes of memory the bits take.
+func takes(bits hashed) (total uint64) {
+	var sizes []bloom.LayerSize
+	switch bits := bits.(type) {
+	case shared:
+		return lockedBytes(bits.Plan())
+	case *bloom.Scalable:
+		sizes = bits.Sizes()
+	case *bloom.Window:
+		plan := bits.Plan()
+		return lockedBytes(plan) + 2*plan.Bytes() // with the spare ones
+	}
+	for _, s := range sizes {
+		total += lockedBytes(s.Plan)
+	}
+	return total
+}
+
+// read makes the bits that a file of at most so many bytes holds.
+func (l *Local) read(spec Spec, from io.Reader, limit int64) (bits hashed, err error) {
+	needsSecret := false
+	switch {
+	case spec.Kind == Window:
+		var w *bloom.Window
+		if w, err = bloom.ReadWindow(from, limit, l.windowNow); err == nil {
+			bits, needsSecret = w, w.NeedsSecret()
+		}
+	case spec.Growth != 0:
+		var f *bloom.Scalable
+		if f, err = bloom.ReadScalable(from, limit); err == nil {
+			bits, needsSecret = f, f.NeedsSecret()
+		}
+	default:
+		var f *bloom.Filter
+		if f, err = bloom.Read(from, limit); err == nil {
+			if needsSecret = f.NeedsSecret(); needsSecret {
+				err = f.SetSecret(l.secret)
+			}
+			if err == nil {
+				bits = shared{f.Share()}
+			}
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if needsSecret == spec.Public {
+		return nil, fmt.Errorf("%w: the hash is not the one that the header says", bloom.ErrFormat)
+	}
+	if needsSecret {
+		err = bits.SetSecret(l.secret)
+	}
+	return bits, err
+}

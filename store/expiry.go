@@ -1,0 +1,99 @@
+package store
+
+import (
+	"container/heap"
+	"slices"
+	"sync"
+	"time"
+)
+
+// endings are the values that will expire, the next one first. An entry whose
+// value has another time by now, or no name any more, is passed over.
+type endings struct {
+	sync.Mutex
+	queue endingHeap
+	kept  int      // entries after those passed over were last thrown out
+	ended []string // names to call back with
+	do    func(name string)
+}
+
+type ending struct {
+	at int64 // milliseconds since 1970
+	v  *value
+}
+
+type endingHeap []ending
+
+func (h endingHeap) Len() int           { return len(h) }
+func (h endingHeap) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h endingHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *endingHeap) Push(x any)        { *h = append(*h, x.(ending)) }
+func (h *endingHeap) Pop() any {
+	last := len(*h) - 1
+	e := (*h)[last]
+	(*h)[last] = ending{}
+	*h = (*h)[:last]
+	return e
+}
+
+// expireAt sets when a value's name ends; 0 is never.
+func (l *Local) expireAt(v *value, at int64) {
+	v.expires.Store(at)
+	if at != 0 {
+		l.ends.Lock()
+		heap.Push(&l.ends.queue, ending{at, v})
+		l.ends.tidy()
+		l.ends.Unlock()
+	}
+}
+
+// tidy throws out what would be passed over, when that may be half: a name whose
+// time is put off again and again leaves an entry each time.
+func (e *endings) tidy() {
+	if len(e.queue) < 2*e.kept+1024 {
+		return
+	}
+	e.queue = slices.DeleteFunc(e.queue, func(old ending) bool {
+		return old.v.dropped.Load() || old.v.expires.Load() != old.at
+	})
+	heap.Init(&e.queue)
+	e.kept = len(e.queue)
+}
+
+// sweep drops what has expired, and calls back.
+func (l *Local) sweep() {
+	for _, v := range l.due(l.now()) {
+		l.changing.Lock()
+		if !v.dropped.Load() && v.expired() {
+			l.drop(v)
+		}
+		l.changing.Unlock()
+	}
+	l.ends.Lock()
+	ended, do := l.ends.ended, l.ends.do
+	l.ends.ended = nil
+	l.ends.Unlock()
+	if do == nil {
+		return
+	}
+	for _, name := range ended {
+		do(name)
+	}
+}
+
+// due takes out what may have expired by now.
+func (l *Local) due(now time.Time) (due []*value) {
+	l.ends.Lock()
+	defer l.ends.Unlock()
+	for len(l.ends.queue) > 0 && l.ends.queue[0].at <= now.UnixMilli() {
+		due = append(due, heap.Pop(&l.ends.queue).(ending).v)
+	}
+	return due
+}
+
+// hasEnded notes that a name has expired, for the call back.
+func (l *Local) hasEnded(name string) {
+	l.ends.Lock()
+	l.ends.ended = append(l.ends.ended, name)
+	l.ends.Unlock()
+}

@@ -1,0 +1,18 @@
+package store
+
+// flaw is a rule of the log, or of snapshots, to be broken by a test that must
+// notice. Nothing else sets one.
+type flaw uint8
+
+const (
+	flawNone             flaw = iota
+	flawSnapshotUnsynced      // a snapshot is renamed before it is synced
+	flawLogRemovedEarly       // segments are removed before the snapshot is in place
+	flawNoDirSync             // the directory is never synced
+	flawAnswerEarly           // commit returns before the sync
+	flawSyncAgain             // a sync that failed is tried again, and believed
+	flawSameSegment           // a store that starts goes on in the segment that it read
+	flawUnchangedEarly        // commit returns at once if the caller's adds changed nothing
+	flawDamageIsEnd           // a damaged record ends the log, wherever it is
+	flawCount
+)

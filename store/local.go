@@ -1,0 +1,367 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bloomery/bloom"
+)
+
+// LocalConfig says what [Local] to open. The zero LocalConfig is a store in memory
+// that nothing is left of.
+type LocalConfig struct {
+	// Dir is the directory for the store's files; it is made if it is not there.
+	// Empty: everything is in memory only.
+	Dir string
+
+	// Memory is the most bytes that all filters and values may take together; zero
+	// means no limit.
+	Memory uint64
+
+	// Level is that of all filters whose Spec does not say another. Zero means
+	// EverySecond.
+	Level Level
+
+	// Checkpoint is how many bytes of log for each byte of filters there may be
+	// before a snapshot makes the log superfluous, but never less than
+	// CheckpointBytes. Zero means 2, and 64 MiB.
+	Checkpoint      float64
+	CheckpointBytes uint64
+
+	// SnapshotEvery is how often filters at the level Unlogged are saved if they
+	// have changed. Zero means 5 minutes.
+	SnapshotEvery time.Duration
+
+	// Generations is that of new windows, see bloom.WindowConfig. Zero means 4.
+	Generations int
+
+	seams
+}
+
+// seams are what tests replace.
+type seams struct {
+	disk disk             // for Dir
+	now  func() time.Time // the clock
+	flaw flaw             // a rule to break
+	idle bool             // nothing happens by itself: tests call sweep and eachSecond
+
+	checkOnly bool // nothing is written: see Verify
+	strict    bool // the memory limit holds for what is recovered, too
+}
+
+// Local is a [Store] in this process's memory, with its log and snapshots in a
+// directory: see docs/format.md.
+//
+// Three kinds of locks order what happens. changing is held by who makes, drops
+// or renames values, so that the log has these in their order. A filter's gate is
+// held for reading by who adds to it, and for writing by who replaces its bits or
+// makes room. underway is held for reading from before the first bit of an add is
+// set until the add is in the log, and for writing by who needs to know that all
+// bits that can be seen are in the log: see log.commit. They are taken in this
+// order: checkpointing, changing, gate, underway, and last the log's own.
+type Local struct {
+	config LocalConfig
+	secret []byte
+	names  *names
+	count  atomic.Int64 // names
+
+	used       atomic.Uint64 // bytes
+	grantLayer func(bytes uint64) error
+
+	changing      sync.Mutex
+	nextID        uint64 // guarded by changing
+	checkpointing sync.Mutex
+	underway      sync.RWMutex
+	gates         [gateCount]gate
+
+	log       *log         // nil: in memory only
+	unlock    func() error // the directory
+	unlogged  atomic.Bool  // there were adds to filters at that level since the last snapshot
+	unchanged atomic.Bool  // for flawUnchangedEarly: the last add changed nothing
+	recovered Recovery
+	replay    atomic.Int64 // the time that windows see while the log is read again, 0 otherwise
+
+	dumps sync.Map // the *paired that are being dumped
+	ends  endings
+	stop  chan struct{}
+	done  sync.WaitGroup
+
+	closing      sync.Once
+	snapshotting sync.Mutex // held while the one that came by itself is taken
+
+	last struct { // the newest snapshot
+		sync.Mutex
+		at    time.Time
+		took  time.Duration
+		bytes uint64
+		count uint64
+	}
+}
+
+// gate is one of the locks that filters share, on a cache line of its own.
+type gate struct {
+	sync.RWMutex
+	_ [40]byte
+}
+
+const (
+	gateCount            = 256
+	defaultCheckpoint    = 2
+	defaultLogBytes      = 64 << 20
+	defaultSnapshotEvery = 5 * time.Minute
+	defaultGenerations   = 4
+	tickEvery            = 100 * time.Millisecond
+)
+
+// OpenLocal opens a store. With a directory it reads what is there, the newest
+// snapshot and the log since, and writes a new snapshot before it returns. The
+// error says what to do: it wraps bloom.ErrLocked if another process has the
+// directory, and [ErrDamaged] if a file is not as it was written.
+func OpenLocal(config LocalConfig) (*Local, error) {
+	config, err := config.filled()
+	if err != nil {
+		return nil, err
+	}
+	l := newLocal(config)
+	if err := l.openFiles(); err != nil {
+		return nil, err
+	}
+	if !config.idle {
+		l.done.Go(l.run)
+	}
+	return l, nil
+}
+
+// filled puts the defaults in the place of zeros.
+func (c LocalConfig) filled() (LocalConfig, error) {
+	if c.Level > Unlogged {
+		return c, fmt.Errorf("%w: no level %d", bloom.ErrConfig, c.Level)
+	}
+	if c.Level == StoreLevel {
+		c.Level = EverySecond
+	}
+	if c.Checkpoint <= 0 {
+		c.Checkpoint = defaultCheckpoint
+	}
+	if c.CheckpointBytes == 0 {
+		c.CheckpointBytes = defaultLogBytes
+	}
+	if c.SnapshotEvery <= 0 {
+		c.SnapshotEvery = defaultSnapshotEvery
+	}
+	if c.Generations <= 0 {
+		c.Generations = defaultGenerations
+	}
+	if c.now == nil {
+		c.now = time.Now
+	}
+	return c, nil
+}
+
+func newLocal(config LocalConfig) *Local {
+	l := &Local{config: config, names: newNames(), nextID: 1, stop: make(chan struct{})}
+	l.grantLayer = l.grant
+	return l
+}
+
+// now is the time of day.
+func (l *Local) now() time.Time { return l.config.now() }
+
+// windowNow is the clock of windows.
+func (l *Local) windowNow() time.Time {
+	if at := l.replay.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return l.now()
+}
+
+// valueBytes is what a name, its value and an empty filter take beside the name's
+// own bytes and the filter's bits, about.
+const valueBytes = 280
+
+// grant takes so many bytes of memory, or says why not.
+func (l *Local) grant(bytes uint64) error {
+	limit := l.config.Memory
+	for {
+		used := l.used.Load()
+		if limit != 0 && (bytes > limit || used > limit-bytes) && (l.replay.Load() == 0 || l.config.strict) {
+			return fmt.Errorf("%w: %d bytes are needed, %d are in use, %d are allowed: drop a filter, or raise the limit", ErrMemory, bytes, used, limit)
+		}
+		if l.used.CompareAndSwap(used, used+bytes) {
+			return nil
+		}
+	}
+}
+
+// release gives bytes back.
+func (l *Local) release(bytes uint64) {
+	for {
+		used := l.used.Load()
+		if l.used.CompareAndSwap(used, used-min(used, bytes)) {
+			return
+		}
+	}
+}
+
+// Usage returns the bytes that filters and values take, and the limit.
+func (l *Local) Usage() (bytes, limit uint64) { return l.used.Load(), l.config.Memory }
+
+// Len is how many names there are; those that expired in the last moments count.
+func (l *Local) Len() int { return int(l.count.Load()) }
+
+// Open returns the filter of that name.
+func (l *Local) Open(name []byte) (Filter, error) {
+	v := l.look(name)
+	switch {
+	case v == nil:
+		return nil, ErrNotFound
+	case v.kind() == String:
+		return nil, ErrWrongKind
+	}
+	return v, nil
+}
+
+// look returns what has the name now; nil if nothing.
+func (l *Local) look(name []byte) *value {
+	v := l.names.find(name)
+	if v == nil || v.expired() {
+		return nil
+	}
+	return v
+}
+
+// Get returns a plain value, which is not to be changed.
+func (l *Local) Get(name []byte) ([]byte, error) {
+	v := l.look(name)
+	if v == nil {
+		return nil, ErrNotFound
+	}
+	if text, ok := v.body.(text); ok {
+		return text, nil
+	}
+	return nil, ErrWrongKind
+}
+
+// Kind is what the name stands for, and until when.
+func (l *Local) Kind(name []byte) (Kind, time.Time) {
+	v := l.look(name)
+	if v == nil {
+		return None, time.Time{}
+	}
+	return v.kind(), v.expiry()
+}
+
+// List returns the names of as many shards as it takes to have count of them.
+func (l *Local) List(cursor uint64, count int) (found []string, next uint64) {
+	for ; cursor < shardCount; cursor++ {
+		if len(found) >= max(count, 1) {
+			return found, cursor
+		}
+		s := &l.names.shards[cursor]
+		s.RLock()
+		for _, v := range s.slots {
+			if v != nil && !v.expired() {
+				found = append(found, v.name)
+			}
+		}
+		s.RUnlock()
+	}
+	return found, 0
+}
+
+// OnEnd calls back when a name has expired: within a tenth of a second, one name
+// after the other. It replaces the function that was given before.
+func (l *Local) OnEnd(do func(name string)) {
+	l.ends.Lock()
+	l.ends.do = do
+	l.ends.Unlock()
+}
+
+// Commit returns when all that returned before it is durable, each filter's adds
+// as its level asks.
+func (l *Local) Commit(ctx context.Context) error {
+	if l.log == nil {
+		return nil
+	}
+	return l.log.commit(ctx)
+}
+
+// run is what happens by itself.
+func (l *Local) run() {
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	for tick := 1; ; tick++ {
+		select {
+		case <-l.stop:
+			return
+		case <-ticker.C:
+		}
+		l.sweep()
+		if tick%10 == 0 {
+			l.eachSecond()
+		}
+	}
+}
+
+// eachSecond syncs the log, and takes a snapshot when it is time for one.
+func (l *Local) eachSecond() {
+	l.endIdleDumps()
+	if l.log == nil || l.log.syncNow() != nil || !l.wantsSnapshot() {
+		return
+	}
+	if l.config.idle {
+		l.checkpoint()
+		return
+	}
+	if l.snapshotting.TryLock() { // the next second may come first
+		l.done.Go(func() {
+			defer l.snapshotting.Unlock()
+			l.checkpoint()
+		})
+	}
+}
+
+// wantsSnapshot reports whether the log is long enough, or what is not logged has
+// waited long enough.
+func (l *Local) wantsSnapshot() bool {
+	l.last.Lock()
+	at := l.last.at
+	l.last.Unlock()
+	if l.unlogged.Load() && time.Since(at) >= l.config.SnapshotEvery {
+		return true
+	}
+	l.log.Lock()
+	bytes := l.log.segment.bytes
+	l.log.Unlock()
+	used := l.used.Load()
+	return bytes > max(l.config.CheckpointBytes, uint64(l.config.Checkpoint*float64(used)))
+}
+
+// Snapshot takes a snapshot now, and returns when the log before it is gone.
+func (l *Local) Snapshot(ctx context.Context) error {
+	if l.log == nil {
+		return fmt.Errorf("a store in memory has no snapshots: %w", errUnsupported)
+	}
+	return l.checkpoint()
+}
+
+// Close makes all adds durable, at any level, and ends the store. It may be called
+// twice. Filters that are still in hand can be asked, but what is added is lost.
+func (l *Local) Close() (err error) {
+	l.closing.Do(func() {
+		close(l.stop)
+		l.done.Wait()
+		if l.log == nil {
+			return
+		}
+		if l.unlogged.Load() && l.log.stopped() == nil {
+			err = l.checkpoint()
+		}
+		err = errors.Join(err, l.log.close(), l.unlock())
+	})
+	return err
+}

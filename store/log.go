@@ -1,0 +1,374 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"math/bits"
+	"sync"
+	"time"
+)
+
+// log is what happened since the newest snapshot: records, in segments, one after
+// the other. Whoever changes something appends a record to a buffer, under a lock
+// that is held for as long as it takes to copy it. Whoever wants to be sure calls
+// commit: one of those becomes the writer, and writes, and syncs if it must, all
+// that has been appended until then; the others wait, and mostly find that it was
+// done for them, too.
+//
+// # The rules
+//
+// Each was broken once, in a simulation, and lost what had been acknowledged:
+//
+//   - commit waits for all that anybody has appended, also when its caller's own
+//     adds changed nothing: the bits that made them old may be of an add that is
+//     not in the log yet. Local.underway says whether there may be such bits.
+//   - After the first error of a write or sync nothing is acknowledged any more,
+//     and nothing is tried again: the system takes for written what it has thrown
+//     away.
+//   - A process that starts writes a snapshot to a new file, and goes on in a new
+//     segment, before it serves: what it read may have been in memory only.
+//   - A segment is synced before the next one is begun, and the directory after
+//     that. So only the last segment can end in a torn record.
+//   - Segments are removed when the snapshot that makes them superfluous is on
+//     the disk, its name included.
+type log struct {
+	local *Local
+	disk  disk
+	flaw  flaw
+
+	sync.Mutex
+	turn   sync.Cond // of the writer: signalled when it is done
+	busy   bool      // there is a writer
+	buffer []byte
+	spare  []byte
+	from   int // where in the buffer the record under way begins
+
+	// LSNs: all records below them are ...
+	next    uint64 // appended
+	written uint64 // written
+	synced  uint64 // synced
+	urgent  uint64 // to be synced before they are acknowledged
+	marked  uint64 // said to be synced, by a record of the log
+	changes uint64 // changes: behind them there are only marks
+
+	failure error
+
+	syncing sync.Mutex // held by syncNow, and by who replaces the file
+	file    diskFile
+	segment segment
+	counts  LogStats
+}
+
+// segment is a file of the log.
+type segment struct {
+	start uint64 // the LSN of its first record
+	salt  uint64 // goes into the checksums, so that no other file's records have them
+	bytes uint64
+}
+
+const (
+	fileMagicLog  = "bloomlog"
+	fileMagicSnap = "bloomsnp"
+	fileVersion   = 0
+	headBytes     = 40
+	keepBuffer    = 8 << 20 // larger buffers are given back
+)
+
+func newLog(l *Local, next uint64) *log {
+	g := &log{local: l, disk: l.config.disk, flaw: l.config.flaw, next: next, written: next, synced: next, urgent: next, marked: next, changes: next}
+	g.turn.L = g
+	return g
+}
+
+// fileHead is what stands before the records of a file: a magic, the LSN that it
+// begins with, and a salt.
+func fileHead(magic string, start, salt uint64) []byte {
+	b := append(make([]byte, 0, headBytes), magic...)
+	b = order.AppendUint32(b, fileVersion)
+	b = order.AppendUint32(b, 0)
+	b = order.AppendUint64(b, start)
+	b = order.AppendUint64(b, salt)
+	b = order.AppendUint32(b, 0)
+	return order.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+func newSalt() uint64 {
+	var b [8]byte
+	rand.Read(b[:])
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// sum is the checksum of a record in a file with this salt.
+func sum(salt uint64, record []byte) uint32 {
+	var b [8]byte
+	order.PutUint64(b[:], salt)
+	return crc32.Update(crc32.Checksum(b[:], castagnoli), castagnoli, record)
+}
+
+// begin appends the beginning of a record, and leaves the log locked until end
+// gets it back with its fields behind.
+func (g *log) begin(kind byte) []byte {
+	g.Lock()
+	g.from = len(g.buffer)
+	b := append(g.buffer, make([]byte, frameBytes)...)
+	b = order.AppendUint64(b, g.next)
+	return append(b, kind)
+}
+
+func (g *log) end(b []byte, level Level) {
+	g.seal(b)
+	g.changes = g.next
+	if level == Always {
+		g.urgent = g.next
+	}
+	g.Unlock()
+}
+
+// seal completes the record under way. Its checksum comes when it is written, as
+// only then it is known in which segment.
+func (g *log) seal(b []byte) {
+	order.PutUint32(b[g.from:], uint32(len(b)-g.from-frameBytes))
+	g.buffer = b
+	g.next++
+	g.counts.Records++
+}
+
+// commit returns when all that has been appended, by whoever, is as durable as it
+// must be to be acknowledged.
+func (g *log) commit(ctx context.Context) error {
+	if g.flaw == flawUnchangedEarly && g.local.unchanged.Load() {
+		return nil
+	}
+	// Who has set bits is through with logging them when underway is free.
+	g.local.underway.Lock()
+	g.Lock()
+	g.local.underway.Unlock()
+	defer g.Unlock()
+	g.counts.Commits++
+	return g.reach(g.next, g.urgent)
+}
+
+// reach returns when all records below these two are written, and synced. The log
+// is locked.
+func (g *log) reach(written, synced uint64) error {
+	for g.failure == nil {
+		switch {
+		case g.written >= written && g.synced >= synced:
+			return nil
+		case g.busy:
+			g.turn.Wait()
+		default:
+			g.write(synced > g.synced || g.urgent > g.synced)
+		}
+	}
+	return g.failure
+}
+
+// write writes what is in the buffer. The log is locked, and unlocked meanwhile.
+func (g *log) write(andSync bool) {
+	if g.synced > g.marked && g.changes > g.marked {
+		g.mark()
+	}
+	g.busy = true
+	data, next, segment, file := g.buffer, g.next, g.segment, g.file
+	g.buffer, g.spare = g.spare[:0], nil
+	g.Unlock()
+
+	seal(data, segment.salt)
+	err := writeAll(file, data)
+	var took time.Duration
+	if err == nil && andSync && g.flaw != flawAnswerEarly {
+		took, err = timedSync(file, g.flaw)
+	}
+
+	g.Lock()
+	g.busy = false
+	if cap(data) <= keepBuffer {
+		g.spare = data[:0]
+	}
+	if err != nil {
+		g.fail(fmt.Errorf("writing the log: %w", err))
+	} else {
+		g.written = next
+		g.segment.bytes += uint64(len(data))
+		g.counts.Bytes += uint64(len(data))
+		if len(data) > 0 {
+			g.counts.Writes++
+		}
+		if andSync {
+			g.isSynced(next, took)
+		}
+	}
+	g.turn.Broadcast()
+}
+
+// mark appends a record that says how much of the log is on the disk, so that
+// damage there is not taken for a torn end.
+func (g *log) mark() {
+	g.from = len(g.buffer)
+	b := append(g.buffer, make([]byte, frameBytes)...)
+	b = append(order.AppendUint64(b, g.next), recordMark)
+	g.seal(order.AppendUint64(b, g.synced))
+	g.marked = g.synced
+}
+
+// seal gives the records their checksums.
+func seal(records []byte, salt uint64) {
+	for len(records) > 0 {
+		end := frameBytes + int(order.Uint32(records))
+		order.PutUint32(records[4:], sum(salt, records[frameBytes:end]))
+		records = records[end:]
+	}
+}
+
+func writeAll(file diskFile, data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	n, err := file.Write(data)
+	if err == nil && n < len(data) {
+		err = fmt.Errorf("%d of %d bytes were taken", n, len(data))
+	}
+	return err
+}
+
+func timedSync(file diskFile, flaw flaw) (time.Duration, error) {
+	start := time.Now()
+	err := file.Sync()
+	if err != nil && flaw == flawSyncAgain {
+		err = file.Sync()
+	}
+	return time.Since(start), err
+}
+
+// isSynced notes that all records below next are. The log is locked.
+func (g *log) isSynced(next uint64, took time.Duration) {
+	g.synced = max(g.synced, next)
+	g.counts.Syncs++
+	g.counts.SyncTime += took
+	bucket := min(bits.Len64(uint64(took)/uint64(syncBucket)), len(g.counts.SyncBuckets)-1)
+	g.counts.SyncBuckets[bucket]++
+}
+
+// fail stops the store, for good. The log is locked.
+func (g *log) fail(err error) {
+	if g.failure == nil {
+		g.failure = fmt.Errorf("%w: nothing more is acknowledged, as what was written last may be lost: see to the disk, then start again: %w", ErrStopped, err)
+	}
+	g.turn.Broadcast()
+}
+
+// stopped is the failure there was, if any.
+func (g *log) stopped() error {
+	g.Lock()
+	defer g.Unlock()
+	return g.failure
+}
+
+// syncNow writes and syncs all that has been appended, while others may write on:
+// the work of each second at the level EverySecond.
+func (g *log) syncNow() error {
+	g.Lock()
+	defer g.Unlock()
+	if err := g.reach(g.next, 0); err != nil {
+		return err
+	}
+	if g.synced >= g.written && !(g.synced > g.marked && g.changes > g.marked) {
+		return nil
+	}
+	if g.synced >= g.written { // only a mark to write
+		g.write(false)
+		return g.failure
+	}
+	next, file := g.written, g.file
+	g.Unlock()
+	g.syncing.Lock()
+	took, err := timedSync(file, g.flaw)
+	g.syncing.Unlock()
+	g.Lock()
+	if err != nil {
+		g.fail(fmt.Errorf("syncing the log: %w", err))
+		return g.failure
+	}
+	g.isSynced(next, took)
+	return nil
+}
+
+// rotate ends the segment and begins the next one. It returns the LSN of that
+// one's first record. Nobody may append meanwhile but adds.
+func (g *log) rotate() (start uint64, err error) {
+	g.Lock()
+	defer g.Unlock()
+	for g.busy && g.failure == nil {
+		g.turn.Wait()
+	}
+	if g.failure == nil {
+		g.write(true)
+	}
+	if g.failure != nil {
+		return 0, g.failure
+	}
+	// Adds that came meanwhile are in the buffer: they go into the new segment.
+	start = g.written
+	g.busy = true
+	g.Unlock()
+	g.syncing.Lock()
+	old := g.file
+	file, seg, err := g.create(start)
+	if old != nil {
+		old.Close() // it is synced
+	}
+	g.syncing.Unlock()
+	g.Lock()
+	g.busy = false
+	g.turn.Broadcast()
+	if err != nil {
+		g.fail(fmt.Errorf("beginning a segment of the log: %w", err))
+		return 0, g.failure
+	}
+	g.file, g.segment = file, seg
+	return start, nil
+}
+
+// create makes a segment whose first record will be start, and makes sure that it
+// is there.
+func (g *log) create(start uint64) (diskFile, segment, error) {
+	seg := segment{start: start, salt: newSalt(), bytes: headBytes}
+	file, err := g.disk.Create(segmentName(start))
+	if err != nil {
+		return nil, seg, err
+	}
+	err = writeAll(file, fileHead(fileMagicLog, start, seg.salt))
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = g.syncDir()
+	}
+	if err != nil {
+		file.Close()
+	}
+	return file, seg, err
+}
+
+func (g *log) syncDir() error {
+	if g.flaw == flawNoDirSync {
+		return nil
+	}
+	return g.disk.SyncDir()
+}
+
+// close ends the log: all is synced.
+func (g *log) close() error {
+	err := g.syncNow()
+	g.Lock()
+	defer g.Unlock()
+	if g.failure == nil {
+		g.failure = fmt.Errorf("%w: it was closed", ErrStopped)
+	}
+	g.file.Close()
+	return err
+}

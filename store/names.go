@@ -1,0 +1,190 @@
+package store
+
+import (
+	"hash/maphash"
+	"runtime"
+	"sync"
+)
+
+// names is what each name stands for, in shards. A name's shard depends on the
+// name alone, and whoever lists a shard has it locked; so listing shard after
+// shard meets every name that stays, and the shard serves as the cursor.
+//
+// A shard is a hash table with open addresses: of a million small filters, a Go
+// map of names would take more than all else that is beside their bits.
+//
+// Looking takes the shard's lock for reading. Changing is for who holds
+// Local.changing, and takes it for writing; of two shards in ascending order.
+type names struct {
+	seed   maphash.Seed
+	shards []shard
+}
+
+type shard struct {
+	sync.RWMutex
+	slots []*value // a power of two of them, at most three quarters in use
+	used  int
+}
+
+const (
+	shardCount = 1 << 12
+	firstSlots = 4
+)
+
+func newNames() *names {
+	return &names{seed: maphash.MakeSeed(), shards: make([]shard, shardCount)}
+}
+
+// of returns the shard of a hash, and where to begin in it.
+func (n *names) of(hash uint64) (s *shard, start uint64) {
+	return &n.shards[hash%shardCount], hash / shardCount
+}
+
+// find returns what has the name, expired or not; nil if nothing.
+func (n *names) find(name []byte) *value {
+	s, start := n.of(maphash.Bytes(n.seed, name))
+	s.RLock()
+	v := s.find(name, start)
+	s.RUnlock()
+	return v
+}
+
+// find is names.find for who has the lock.
+func (s *shard) find(name []byte, start uint64) *value {
+	mask := uint64(len(s.slots) - 1)
+	for at := start; s.used > 0; at++ {
+		if v := s.slots[at&mask]; v == nil || v.name == string(name) {
+			return v
+		}
+	}
+	return nil
+}
+
+// slot returns where the name is, or the empty slot where it would go. Without
+// slots there is none.
+func (s *shard) slot(name string, start uint64) (at uint64, found bool) {
+	mask := uint64(len(s.slots) - 1)
+	if len(s.slots) == 0 {
+		return 0, false
+	}
+	for at = start & mask; s.slots[at] != nil; at = (at + 1) & mask {
+		if s.slots[at].name == name {
+			return at, true
+		}
+	}
+	return at, false
+}
+
+// put gives v its name, in place of what has it.
+func (n *names) put(v *value) {
+	s, start := n.of(maphash.String(n.seed, v.name))
+	s.Lock()
+	n.putLocked(s, start, v)
+	s.Unlock()
+}
+
+func (n *names) putLocked(s *shard, start uint64, v *value) {
+	at, found := s.slot(v.name, start)
+	if !found {
+		if 4*(s.used+1) > 3*len(s.slots) {
+			n.grow(s)
+			at, _ = s.slot(v.name, start)
+		}
+		s.used++
+	}
+	s.slots[at] = v
+}
+
+func (n *names) grow(s *shard) {
+	old := s.slots
+	s.slots = make([]*value, max(firstSlots, 2*len(old)))
+	for _, v := range old {
+		if v != nil {
+			at, _ := s.slot(v.name, maphash.String(n.seed, v.name)/shardCount)
+			s.slots[at] = v
+		}
+	}
+}
+
+// remove takes the name away from v.
+func (n *names) remove(v *value) {
+	s, start := n.of(maphash.String(n.seed, v.name))
+	s.Lock()
+	n.removeLocked(s, start, v)
+	s.Unlock()
+}
+
+// removeLocked closes the gap: what stands behind it, up to the next empty slot,
+// moves there if that is on its way.
+func (n *names) removeLocked(s *shard, start uint64, v *value) {
+	at, found := s.slot(v.name, start)
+	if !found || s.slots[at] != v {
+		return
+	}
+	mask := uint64(len(s.slots) - 1)
+	s.slots[at] = nil
+	s.used--
+	for next := (at + 1) & mask; s.slots[next] != nil; next = (next + 1) & mask {
+		home := maphash.String(n.seed, s.slots[next].name) / shardCount & mask
+		if (next-home)&mask >= (next-at)&mask {
+			s.slots[at], s.slots[next] = s.slots[next], nil
+			at = next
+		}
+	}
+}
+
+// both locks the shards of two names at once and hands them to do.
+func (n *names) both(a, b string, do func(sa *shard, startA uint64, sb *shard, startB uint64)) {
+	hashA, hashB := maphash.String(n.seed, a), maphash.String(n.seed, b)
+	sa, startA := n.of(hashA)
+	sb, startB := n.of(hashB)
+	first, second := sa, sb
+	if hashA%shardCount > hashB%shardCount {
+		first, second = sb, sa
+	}
+	first.Lock()
+	if first != second {
+		second.Lock()
+	}
+	do(sa, startA, sb, startB)
+	if first != second {
+		second.Unlock()
+	}
+	first.Unlock()
+}
+
+// rename gives v another name, in place of what has that.
+func (n *names) rename(v *value, to string) {
+	n.both(v.name, to, func(from *shard, startFrom uint64, into *shard, startInto uint64) {
+		n.removeLocked(from, startFrom, v)
+		v.name = to
+		n.putLocked(into, startInto, v)
+	})
+}
+
+// swap exchanges the names of two values, which differ.
+func (n *names) swap(a, b *value) {
+	n.both(a.name, b.name, func(sa *shard, startA uint64, sb *shard, startB uint64) {
+		atA, _ := sa.slot(a.name, startA)
+		atB, _ := sb.slot(b.name, startB)
+		sa.slots[atA], sb.slots[atB] = b, a
+		a.name, b.name = b.name, a.name
+	})
+}
+
+// all calls back with every value; the shard of each is locked for reading.
+func (n *names) all(do func(v *value)) {
+	for i := range n.shards {
+		s := &n.shards[i]
+		s.RLock()
+		for _, v := range s.slots {
+			if v != nil {
+				do(v)
+			}
+		}
+		s.RUnlock()
+		if i%64 == 63 {
+			runtime.Gosched()
+		}
+	}
+}

@@ -1,0 +1,540 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"sort"
+	"testing"
+	"time"
+)
+
+var powerCuts = flag.Int("powercuts", 600, "how many times TestPowerCuts takes the power away")
+
+// modelValue is what a value must have.
+type modelValue struct {
+	kind    Kind
+	keys    map[string]bool
+	items   uint64
+	text    string
+	expires int64
+}
+
+// modelState is all names at one time. It is not changed but copied.
+type modelState map[string]*modelValue
+
+func (s modelState) with(change func(next modelState)) modelState {
+	next := maps.Clone(s)
+	change(next)
+	return next
+}
+
+// plant is a store under test, with its disk and what it must hold. The states are
+// those since the last that is certain: of them the disk may have any.
+type plant struct {
+	rng    *rand.Rand
+	disk   *crashDisk
+	store  *Local
+	level  Level
+	flaw   flaw
+	clock  time.Time
+	states []modelState // the first is certain after the power went
+	killed []modelState // the first is certain after the process ended
+	acked  int          // adds that were acknowledged
+	dead   bool         // the store has stopped, or the power went
+}
+
+var errLost = errors.New("lost")
+
+func newPlant(seed uint64, level Level, flaw flaw) *plant {
+	rng := rand.New(rand.NewPCG(seed, 17))
+	p := &plant{rng: rng, disk: newCrashDisk(rng), level: level, flaw: flaw, clock: time.Unix(1_700_000_000, 0)}
+	p.states, p.killed = []modelState{{}}, []modelState{{}}
+	return p
+}
+
+func (p *plant) open() error {
+	s, err := OpenLocal(LocalConfig{
+		Level: p.level, CheckpointBytes: 3000, Checkpoint: 1e-9,
+		seams: seams{disk: p.disk, now: func() time.Time { return p.clock }, flaw: p.flaw, idle: true},
+	})
+	p.store = s
+	p.dead = err != nil
+	return err
+}
+
+func (p *plant) now() modelState { return p.states[len(p.states)-1] }
+
+// did notes what has been done, though it may not last yet.
+func (p *plant) did(change func(next modelState)) {
+	next := p.now().with(change)
+	p.states, p.killed = append(p.states, next), append(p.killed, next)
+}
+
+var plantSpecs = []Spec{
+	{Kind: RedisBloom, Capacity: 16, Rate: 0.01, Growth: 2},
+	{Kind: RedisBloom, Capacity: 60, Rate: 0.01},
+	{Kind: Paired, Capacity: 60, Rate: 0.01},
+	{Kind: Paired, Capacity: 10, Rate: 0.01, Growth: 2},
+	{Kind: Window, Capacity: 400, Rate: 0.01, Span: time.Hour},
+}
+
+var bg = context.Background()
+
+// act does something by chance.
+func (p *plant) act() {
+	s, rng := p.store, p.rng
+	name := func() string { return string(rune('a' + rng.IntN(5))) }
+	a, b := name(), name()
+	switch n := rng.IntN(100); {
+	case n < 45:
+		p.add(a)
+	case n < 60:
+		p.commit()
+	case n < 66:
+		p.second()
+	case n < 74:
+		spec := plantSpecs[rng.IntN(len(plantSpecs))]
+		if _, err := s.Create(bg, a, spec); err == nil {
+			p.did(func(next modelState) { next[a] = &modelValue{kind: spec.Kind, keys: map[string]bool{}} })
+		}
+	case n < 77:
+		if dropped, _ := s.Drop(bg, a); dropped > 0 {
+			p.did(func(next modelState) { delete(next, a) })
+		}
+	case n < 80:
+		if s.Rename(bg, a, b) == nil {
+			p.did(func(next modelState) {
+				v := next[a]
+				delete(next, a)
+				next[b] = v
+			})
+		}
+	case n < 84:
+		if s.Swap(bg, a, b) == nil {
+			p.did(func(next modelState) { next[a], next[b] = next[b], next[a] })
+		}
+	case n < 87:
+		text := fmt.Sprint("text ", rng.Uint32())
+		if s.Set(bg, a, []byte(text)) == nil {
+			p.did(func(next modelState) { next[a] = &modelValue{kind: String, text: text} })
+		}
+	case n < 90:
+		at := p.clock.Add(time.Duration(1+rng.IntN(8)) * time.Second)
+		if rng.IntN(2) == 0 {
+			at = p.clock.Add(time.Duration(1+rng.IntN(1e6)) * time.Hour)
+		}
+		if s.Expire(bg, a, at) == nil {
+			p.did(func(next modelState) {
+				v := *next[a]
+				v.expires = at.UnixMilli()
+				next[a] = &v
+			})
+		}
+	case n < 94:
+		p.copyTo(a, b)
+	case n < 97:
+		p.merge(a, b)
+	case n < 98:
+		if s.Clear(bg) == nil {
+			p.did(func(next modelState) { clear(next) })
+		}
+	default:
+		p.clock = p.clock.Add(time.Second)
+		if s.Snapshot(bg) == nil {
+			p.certain()
+		}
+	}
+}
+
+// add adds some keys of a few, so that many are old ones.
+func (p *plant) add(name string) {
+	f, err := p.store.Open([]byte(name))
+	if err != nil {
+		return
+	}
+	var keys [][]byte
+	for range 1 + p.rng.IntN(12) {
+		keys = append(keys, fmt.Appendf(nil, "key %d", p.rng.IntN(60)))
+	}
+	isNew := make([]bool, len(keys))
+	n, err := f.Add(bg, keys, isNew)
+	if err != nil && !errors.Is(err, ErrFull) && !errors.Is(err, ErrChunk) {
+		panic(err)
+	}
+	p.did(func(next modelState) {
+		v := *next[name]
+		v.keys = maps.Clone(v.keys)
+		for i, key := range keys[:n] {
+			v.keys[string(key)] = true
+			if isNew[i] {
+				v.items++
+			}
+		}
+		next[name] = &v
+	})
+}
+
+// commit makes what was done certain, as far as the level goes.
+func (p *plant) commit() {
+	if err := p.store.Commit(bg); err != nil {
+		p.dead = true
+		return
+	}
+	p.killed = []modelState{p.now()}
+	if p.level == Always {
+		p.certain()
+	}
+}
+
+func (p *plant) certain() {
+	for _, v := range p.now() {
+		p.acked += len(v.keys)
+	}
+	p.states, p.killed = []modelState{p.now()}, []modelState{p.now()}
+}
+
+// second is what happens each second.
+func (p *plant) second() {
+	p.clock = p.clock.Add(time.Second)
+	p.store.sweep()
+	if p.store.eachSecond(); p.store.log.stopped() != nil {
+		p.dead = true
+		return
+	}
+	if p.flaw != flawAnswerEarly { // with that it is only at Always that a promise is broken
+		p.certain()
+	}
+}
+
+// copyTo dumps a filter and loads it under another name.
+func (p *plant) copyTo(from, to string) {
+	f, err := p.store.Open([]byte(from))
+	if err != nil {
+		return
+	}
+	v := p.now()[from]
+	iterator, header, err := f.Dump(0)
+	if errors.Is(err, ErrChunk) {
+		return // it is being loaded itself
+	}
+	if err != nil {
+		panic(err)
+	}
+	g, err := p.store.Load(bg, to, header)
+	if err != nil {
+		return
+	}
+	p.did(func(next modelState) {
+		next[to] = &modelValue{kind: v.kind, items: v.items, keys: map[string]bool{}}
+	})
+	for {
+		next, chunk, err := f.Dump(iterator)
+		if err != nil {
+			panic(err)
+		}
+		if next == 0 {
+			break
+		}
+		if err := g.Load(bg, next, chunk); err != nil {
+			panic(err)
+		}
+		iterator = next
+		p.did(func(modelState) {})
+	}
+	p.did(func(next modelState) {
+		next[to] = &modelValue{kind: v.kind, items: v.items, keys: v.keys}
+	})
+}
+
+func (p *plant) merge(to, from string) {
+	f, err := p.store.Open([]byte(to))
+	g, err2 := p.store.Open([]byte(from))
+	if err != nil || err2 != nil || to == from || f.Merge(bg, g) != nil {
+		return
+	}
+	p.did(func(next modelState) {
+		v := *next[to]
+		v.keys = maps.Clone(v.keys)
+		maps.Copy(v.keys, next[from].keys)
+		v.items = f.Info().Items
+		next[to] = &v
+	})
+}
+
+// check holds the store, which was opened again, against the states that are
+// possible. What it finds is the state from then on.
+func (p *plant) check(possible []modelState) error {
+	var why error
+	for i := len(possible) - 1; i >= 0; i-- {
+		after := possible[min(i+1, len(possible)-1)]
+		if why = p.compare(possible[i], after); why == nil {
+			found := possible[i].with(func(next modelState) {
+				for name, v := range next {
+					if f, err := p.store.Open([]byte(name)); err == nil {
+						w := *v
+						w.items = f.Info().Items
+						next[name] = &w
+					}
+				}
+			})
+			p.states, p.killed = []modelState{found}, []modelState{found}
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: none of %d states fits; of the one that is certain: %w", errLost, len(possible), why)
+}
+
+// compare holds the store against a state. An add of many keys is several records
+// where a filter grew: so counts may be up to those of the state after.
+func (p *plant) compare(want, after modelState) error {
+	want = want.with(func(next modelState) {
+		maps.DeleteFunc(next, func(_ string, v *modelValue) bool {
+			return v.expires != 0 && v.expires <= p.clock.UnixMilli()
+		})
+	})
+	names, _ := p.store.List(0, 1000)
+	if got, want := slices.Sorted(slices.Values(names)), slices.Sorted(maps.Keys(want)); !slices.Equal(got, want) || p.store.Len() < len(want) {
+		return fmt.Errorf("there are %q, want %q", got, want)
+	}
+	for name, v := range want {
+		kind, expires := p.store.Kind([]byte(name))
+		if kind != v.kind || toMillis(expires) != v.expires {
+			return fmt.Errorf("%q is of kind %d and ends at %v, want %d and %v", name, kind, expires, v.kind, fromMillis(v.expires))
+		}
+		if kind == String {
+			if text, _ := p.store.Get([]byte(name)); string(text) != v.text {
+				return fmt.Errorf("%q is %q, want %q", name, text, v.text)
+			}
+			continue
+		}
+		f, err := p.store.Open([]byte(name))
+		if err != nil {
+			return err
+		}
+		var keys [][]byte
+		for key := range v.keys {
+			keys = append(keys, []byte(key))
+		}
+		found := make([]bool, len(keys))
+		f.Contains(bg, keys, found)
+		if n := countTrue(found); n < len(keys) {
+			return fmt.Errorf("%q has lost %d of %d keys", name, len(keys)-n, len(keys))
+		}
+		most := v.items
+		if w := after[name]; w != nil && w.kind == v.kind {
+			most = max(most, w.items)
+		}
+		if items := f.Info().Items; items < v.items || items > most {
+			return fmt.Errorf("%q counts %d items, want %d", name, items, v.items)
+		}
+	}
+	return nil
+}
+
+// powerRun is a store's life: with actions, an end and a beginning now and then, and
+// the power gone at last. The error wraps errLost if what was certain is not there,
+// or ErrDamaged if the store refuses to open.
+func powerRun(p *plant, faults bool) error {
+	for p.open() != nil {
+		if p.disk.failed == "" || p.disk.fail == 0 && p.disk.failSite != "" {
+			return fmt.Errorf("opening a new store: %w", p.open())
+		}
+		p.disk = p.disk.restart(p.rng.IntN(2) == 0)
+	}
+	lives := 1 + p.rng.IntN(3)
+	for life := range lives {
+		if err := p.live(faults && life == 0, life == lives-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// live acts until the power goes, or the process ends, or fails; and opens the
+// store again.
+func (p *plant) live(fault, last bool) error {
+	ahead := 1 + p.rng.IntN(60)
+	power := last || p.rng.IntN(2) == 0
+	switch {
+	case fault:
+		p.disk.fail = p.disk.calls + ahead
+		power = p.rng.IntN(3) == 0
+	case power:
+		p.disk.cut = p.disk.calls + ahead
+	}
+	for n := 0; n < 120 && !p.dead && !p.disk.dead; n++ {
+		p.act()
+	}
+	if p.rng.IntN(4) == 0 && !p.disk.dead {
+		if p.store.Close() == nil { // an orderly end
+			p.certain()
+		}
+	}
+	possible, certain := p.killed, p.states
+	for again := 0; ; again++ {
+		if power || p.disk.dead {
+			possible = certain
+		}
+		p.disk = p.disk.restart(power || p.disk.dead)
+		if again < 2 && p.rng.IntN(3) == 0 { // it goes again while the store is opened
+			p.disk.cut = 1 + p.rng.IntN(25)
+		}
+		before := p.disk.failed
+		err := p.open()
+		if err == nil {
+			p.disk.cut = 0
+			err = p.check(possible)
+		}
+		if !p.disk.dead && before == p.disk.failed {
+			return err
+		}
+		power = power && p.disk.dead
+		if !p.disk.dead && err == nil {
+			return nil // a fault that did no harm
+		}
+	}
+}
+
+// TestPowerCuts takes the power away again and again, and looks each time whether
+// all is there that was acknowledged: at Always all of it, at EverySecond what was
+// acknowledged before the last second.
+func TestPowerCuts(t *testing.T) {
+	sites := map[string]*site{}
+	acked := map[Level]int{}
+	for i := range *powerCuts {
+		p := newPlant(uint64(i), []Level{Always, EverySecond}[i%2], flawNone)
+		p.disk.sites = sites
+		if err := powerRun(p, false); err != nil {
+			t.Fatalf("seed %d, level %v: %v", i, p.level, err)
+		}
+		acked[p.level] += p.acked
+	}
+	t.Logf("%d power cuts: of %d adds acknowledged at %v and %d at %v, 0 lost", *powerCuts, acked[Always], Always, acked[EverySecond], EverySecond)
+}
+
+// TestFaults lets each call of the disk fail, wherever the store makes one: by an
+// error, by no more space, by a short write. After that nothing more is
+// acknowledged, and what was is there for the process that comes next, also if the
+// power goes then.
+func TestFaults(t *testing.T) {
+	sites := map[string]*site{}
+	acked, runs := 0, 0
+	run := func(failSite string) {
+		p := newPlant(uint64(1_000_000+runs), []Level{Always, EverySecond}[runs%2], flawNone)
+		runs++
+		p.disk.sites = sites
+		p.disk.failSite, p.disk.failSkip = failSite, p.rng.IntN(4)*p.rng.IntN(2)
+		if failSite != "" && runs%2 == 0 { // some are called only after another fault
+			p.disk.fail = 1 + p.rng.IntN(30)
+		}
+		if err := powerRun(p, runs%3 != 0); err != nil {
+			t.Fatalf("seed %d, level %v, after a fault at %s: %v", 1_000_000+runs-1, p.level, p.disk.failed, err)
+		}
+		acked += p.acked
+	}
+	for range max(*powerCuts/2, 300) {
+		run("") // finds the sites, and lets any call fail
+	}
+	bare := func() (names []string) {
+		for name, s := range sites {
+			if s.faults < 3 {
+				names = append(names, name)
+			}
+		}
+		sort.Strings(names)
+		return names
+	}
+	for tries := 0; len(bare()) > 0 && tries < 200; tries++ {
+		for _, name := range bare() {
+			run(name)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(sites)) {
+		t.Logf("%6d calls, %4d faults  %s", sites[name].calls, sites[name].faults, name)
+	}
+	t.Logf("%d runs: all %d call sites had faults; of %d adds acknowledged 0 lost", runs, len(sites), acked)
+	if missed := bare(); len(missed) > 0 {
+		t.Errorf("call sites that hardly failed: %q", missed)
+	}
+}
+
+// TestFlaws breaks the rules of the log one by one: each must be noticed.
+func TestFlaws(t *testing.T) {
+	names := map[flaw]string{
+		flawSnapshotUnsynced: "snapshot renamed without sync",
+		flawLogRemovedEarly:  "log removed before the snapshot is in place",
+		flawNoDirSync:        "directory not synced",
+		flawAnswerEarly:      "answered before the sync",
+		flawSyncAgain:        "sync tried again after it failed",
+		flawSameSegment:      "gone on in the same segment after a failed sync",
+		flawUnchangedEarly:   "answered at once when nothing changed",
+		flawDamageIsEnd:      "damage taken for the end of the log",
+	}
+	caught := 0
+	for flaw := flawNone + 1; flaw < flawCount; flaw++ {
+		runs, err := 0, error(nil)
+		for ; runs < 5000 && err == nil; runs++ {
+			if flaw == flawDamageIsEnd {
+				err = damageRun(uint64(runs), flaw)
+				continue
+			}
+			p := newPlant(uint64(2_000_000+runs), Always, flaw)
+			err = powerRun(p, flaw == flawSyncAgain || flaw == flawSameSegment)
+		}
+		if err == nil {
+			t.Errorf("%s: not noticed in %d runs", names[flaw], runs)
+			continue
+		}
+		caught++
+		t.Logf("%-50s noticed in run %d: %v", names[flaw], runs, err)
+	}
+	t.Logf("%d of %d caught", caught, flawCount-1)
+}
+
+// damageRun changes a bit of the log, somewhere before its last group, and opens
+// the store. It is an error if that is not noticed and something is missing.
+func damageRun(seed uint64, flaw flaw) error {
+	p := newPlant(seed, Always, flaw)
+	if err := p.open(); err != nil {
+		return err
+	}
+	for range 60 {
+		p.act()
+	}
+	p.commit()
+	p.second()
+	p.second()
+	files, _ := p.disk.List()
+	log := p.disk.cached[segmentName(starts(files, segmentPrefix)[0])]
+	const lastMark = frameBytes + recordBytes + 8
+	if len(log.cache) <= headBytes+lastMark {
+		return nil
+	}
+	at := headBytes + p.rng.IntN(len(log.cache)-headBytes-lastMark)
+	log.cache[at] ^= 1 << p.rng.IntN(8)
+	possible := p.states
+	p.disk = p.disk.restart(false)
+	err := p.open()
+	switch {
+	case errors.Is(err, ErrDamaged):
+		return nil
+	case err != nil:
+		return err
+	}
+	return p.check(possible)
+}
+
+// TestDamagedLog: a changed bit anywhere in the log, before the last mark, is
+// noticed.
+func TestDamagedLog(t *testing.T) {
+	for i := range 200 {
+		if err := damageRun(uint64(i), flawNone); err != nil {
+			t.Fatalf("seed %d: %v", i, err)
+		}
+	}
+}

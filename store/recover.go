@@ -1,0 +1,392 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/bloomery/bloom"
+)
+
+// openFiles reads what there is, and makes sure of it: what was read may be in this
+// machine's memory only, after a write that failed; so all of it is written again,
+// to new files, before anything is acknowledged.
+func (l *Local) openFiles() (err error) {
+	if l.config.Dir == "" && l.config.disk == nil {
+		l.secret = newSecret()
+		return nil
+	}
+	began := time.Now()
+	if l.config.disk == nil {
+		if l.config.disk, err = openDirectory(l.config.Dir); err != nil {
+			return err
+		}
+	}
+	if l.unlock, err = l.config.disk.Lock(); err != nil {
+		return fmt.Errorf("store: %w: stop the other server, or give this one another directory", err)
+	}
+	if err := l.begin(); err != nil {
+		l.unlock()
+		return err
+	}
+	l.recovered.Took = time.Since(began)
+	return nil
+}
+
+func (l *Local) begin() error {
+	r := &recovery{local: l}
+	if err := r.run(); err != nil {
+		return fmt.Errorf("store: opening: %w", err)
+	}
+	l.recovered = r.found
+	return l.serveFrom(r)
+}
+
+// serveFrom begins a new log, and writes the snapshot that it starts from.
+func (l *Local) serveFrom(r *recovery) error {
+	g := newLog(l, max(r.next, r.newest)+1)
+	if l.config.flaw == flawSameSegment && r.last != nil {
+		if again, ok := l.config.disk.(interface {
+			Append(name string) (diskFile, error)
+		}); ok {
+			g = newLog(l, r.next)
+			g.segment = *r.last
+			var err error
+			g.file, err = again.Append(segmentName(r.last.start))
+			l.log = g
+			return err
+		}
+	}
+	start := g.next
+	values := l.allNamed()
+	l.log = g // for the states' LSN
+	err := l.snapshot(start, l.nextID, values, snapshotMayBeAlone)
+	if err == nil {
+		g.file, g.segment, err = g.create(start)
+	}
+	if err == nil {
+		err = l.removeOld(start)
+	}
+	if err != nil {
+		if g.file != nil {
+			g.file.Close()
+		}
+		return fmt.Errorf("store: writing what was recovered to new files: %w", err)
+	}
+	return nil
+}
+
+// recovery reads a snapshot and the log behind it.
+type recovery struct {
+	local *Local
+	found Recovery
+	mend  *mending // nil: damage is an error
+
+	files  []string
+	start  uint64 // of the snapshot
+	alone  bool   // there may be no log to it
+	newest uint64 // start of the newest file that there is
+	next   uint64 // LSN behind the last record
+	last   *segment
+
+	values  map[uint64]*recovered
+	workers workers
+}
+
+// recovered is a value, and what the log has added to it.
+type recovered struct {
+	*value
+	lsn    uint64   // records before are in it
+	layers []uint64 // a chain's counts of items
+	counts bool     // layers are to be set at the end
+
+	// While it is read from a snapshot:
+	content *content
+}
+
+func (r *recovery) run() (err error) {
+	l, d := r.local, r.local.config.disk
+	if r.files, err = d.List(); err != nil {
+		return err
+	}
+	snapshots, segments := starts(r.files, snapPrefix), starts(r.files, segmentPrefix)
+	fresh := len(snapshots) == 0
+	if fresh && len(segments) > 0 {
+		return fmt.Errorf("%w: there is a log, %s, and no snapshot: put the directory back from a backup", ErrDamaged, segmentName(segments[0]))
+	}
+	if l.secret, err = openSecret(d, fresh && !r.checks()); err != nil {
+		return err
+	}
+	r.values = map[uint64]*recovered{}
+	r.found.Fresh = fresh
+	l.replay.Store(1)
+	defer l.replay.Store(0)
+	defer r.close()
+	for _, start := range append(snapshots, segments...) {
+		r.newest = max(r.newest, start)
+	}
+	if fresh {
+		r.next = 1
+		return nil
+	}
+	r.start = snapshots[len(snapshots)-1]
+	if err := r.readSnapshot(snapshotName(r.start)); err != nil {
+		return err
+	}
+	r.next = r.start
+	if err := r.readLog(segments); err != nil {
+		return err
+	}
+	r.finish()
+	return nil
+}
+
+// close ends what goes on beside.
+func (r *recovery) close() {
+	r.workers.stop()
+	for _, v := range r.values {
+		if v.content != nil && v.content.pipe != nil {
+			v.content.pipe.CloseWithError(errTorn)
+		}
+	}
+}
+
+// checks reports whether nothing may be changed.
+func (r *recovery) checks() bool { return r.local.config.checkOnly }
+
+// readSnapshot makes all values of the snapshot.
+func (r *recovery) readSnapshot(name string) error {
+	in, err := openRecords(r.local.config.disk, name, fileMagicSnap)
+	if err != nil {
+		return err
+	}
+	defer func() { in.close() }() // another one behind damage
+	in.next = 1
+	r.found.Snapshot = name
+	kind, f, err := in.read()
+	if err != nil || kind != recordHead {
+		return in.failed(err, "the snapshot does not begin with its head")
+	}
+	if err := r.readHead(&f); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	values := uint64(0)
+	var current *recovered
+	for {
+		kind, f, err := in.read()
+		switch {
+		case err != nil:
+			if err = r.skipDamage(in, err, current); errors.Is(err, errNoMore) {
+				return r.finishContents(in)
+			} else if err != nil {
+				return err
+			}
+			continue
+		case kind == recordValue:
+			if current, err = r.readValue(&f); err == nil {
+				values++
+			}
+		case kind == recordContent:
+			err = r.readContent(current, &f)
+		case kind == recordEnd:
+			if n := f.uint64(); n != values && r.mend == nil {
+				return in.failed(nil, fmt.Sprintf("the snapshot has %d values of %d", values, n))
+			}
+			r.found.Bytes = in.at
+			if _, err := in.from.ReadByte(); err != io.EOF {
+				return in.failed(nil, "there are bytes behind the snapshot's end")
+			}
+			return r.finishContents(in)
+		default:
+			err = fmt.Errorf("a record of type %d in a snapshot", kind)
+		}
+		if err != nil {
+			if r.mend == nil {
+				return in.failed(nil, err.Error())
+			}
+			r.mend.lostBits(current, err.Error())
+		}
+	}
+}
+
+// failed is the error of reading a record that must be there.
+func (r *recordReader) failed(err error, what string) error {
+	switch {
+	case err == nil:
+		return r.damaged(what)
+	case err == io.EOF:
+		return r.damaged("the file ends too early")
+	case errors.Is(err, errTorn):
+		return r.damaged("the record is damaged")
+	}
+	return fmt.Errorf("%s, byte %d: %w", r.name, r.at, err)
+}
+
+// skipDamage goes on behind damage if that is wanted.
+func (r *recovery) skipDamage(in *recordReader, err error, current *recovered) error {
+	if r.mend == nil || err != io.EOF && !errors.Is(err, errTorn) {
+		return in.failed(err, "")
+	}
+	return r.mend.skip(r, in, err, current)
+}
+
+func (r *recovery) readHead(f *fields) error {
+	flags := f.byte()
+	r.local.nextID = f.uint64()
+	f.uint64() // values: the end has their number, too
+	print, taken := f.uint64(), f.uint64()
+	if f.bad {
+		return fmt.Errorf("%w: the head is too short", ErrDamaged)
+	}
+	r.alone = flags&snapshotMayBeAlone != 0
+	r.local.replay.Store(int64(max(taken, 1)))
+	if own := fingerprint(r.local.secret); own != print {
+		return fmt.Errorf("%w: the filters were made with the one of fingerprint %016x, and the file %q has that of %016x: put the right file back", bloom.ErrSecret, print, secretsName, own)
+	}
+	return nil
+}
+
+// content is the bytes of a value as they come.
+type content struct {
+	at    uint64 // next byte
+	size  uint64 // of a chain's bits
+	bytes []byte
+	pipe  *io.PipeWriter
+	made  chan error // what became of the other end
+	bits  hashed
+	done  bool
+	lost  bool
+}
+
+func (r *recovery) readValue(f *fields) (*recovered, error) {
+	l := r.local
+	id, lsn := f.uint64(), f.uint64()
+	kind, level := Kind(f.byte()), Level(f.byte())
+	expires := int64(f.uint64())
+	name := f.name()
+	if f.bad || id == 0 || level < Always || level > Unlogged || r.values[id] != nil {
+		return nil, fmt.Errorf("a value of kind %d and level %d that cannot be", kind, level)
+	}
+	header := f.rest()
+	c := &content{}
+	var b body
+	var err error
+	switch kind {
+	case String:
+		b = text{}
+	case RedisBloom:
+		b, err = l.loadChain(header)
+		c.size = headerBits(header) / 8
+	case Paired, Window:
+		var h dumpHeader
+		h, err = parseHeader(header)
+		switch p := (&paired{local: l, spec: h.spec}); {
+		case err != nil:
+		case h.size != 0: // it was being loaded
+			b, err = l.loadBody(header)
+		default:
+			p.items.Store(h.items)
+			r.pipe(c, p)
+			b = p
+		}
+	default:
+		err = fmt.Errorf("a value of unknown kind %d", kind)
+	}
+	if err != nil {
+		return nil, err
+	}
+	v := &value{local: l, name: name, id: id, body: b, level: level}
+	l.grant(valueBytes + uint64(len(name)))
+	l.publish(v, expires)
+	r.found.Values++
+	value := &recovered{value: v, lsn: lsn, content: c}
+	r.values[id] = value
+	return value, nil
+}
+
+// pipe makes the bits of a file while its bytes arrive.
+func (r *recovery) pipe(c *content, p *paired) {
+	from, to := io.Pipe()
+	c.pipe, c.made = to, make(chan error, 1)
+	go func() {
+		bits, err := r.local.read(p.spec, from, math.MaxInt64)
+		from.CloseWithError(errors.Join(err, io.ErrClosedPipe))
+		c.bits = bits
+		c.made <- err
+	}()
+}
+
+func (r *recovery) readContent(v *recovered, f *fields) error {
+	id, at := f.uint64(), f.uint64()
+	if v == nil || f.bad || id != v.id || v.content == nil {
+		return fmt.Errorf("bytes of value %d, which is not at hand", id)
+	}
+	c, data := v.content, f.rest()
+	if at != c.at {
+		return fmt.Errorf("byte %d of value %d comes before byte %d", at, id, c.at)
+	}
+	if len(data) == 0 {
+		return r.endContent(v)
+	}
+	c.at += uint64(len(data))
+	switch b := v.body.(type) {
+	case chain:
+		return b.LoadChunk(int64(c.at)+1, data)
+	case *paired:
+		if c.pipe != nil {
+			if _, err := c.pipe.Write(data); err != nil {
+				return err
+			}
+			return nil
+		}
+		return b.take(v.value, int64(c.at)+1, bytes.Clone(data))
+	}
+	c.bytes = append(c.bytes, data...)
+	return nil
+}
+
+// endContent ends a value: all of its bytes have come.
+func (r *recovery) endContent(v *recovered) error {
+	c := v.content
+	v.content = nil
+	switch b := v.body.(type) {
+	case text:
+		v.body = text(slices.Clip(c.bytes))
+		r.local.grant(v.body.bytes())
+	case chain:
+		if c.at != c.size {
+			return fmt.Errorf("%d bytes of value %d, which has %d", c.at, v.id, c.size)
+		}
+	case *paired:
+		if c.pipe == nil {
+			return nil
+		}
+		c.pipe.Close()
+		if err := <-c.made; err != nil {
+			return fmt.Errorf("value %d: %w", v.id, err)
+		}
+		b.replace(c.bits, b.items.Load())
+		bytes := takes(c.bits)
+		r.local.grant(bytes - min(bytes, b.charged.Load()))
+		b.charged.Store(bytes)
+	}
+	return nil
+}
+
+// finishContents looks for values whose bytes did not all come.
+func (r *recovery) finishContents(in *recordReader) error {
+	for id, v := range r.values {
+		if v.content == nil {
+			continue
+		}
+		if r.mend == nil {
+			return in.failed(nil, fmt.Sprintf("value %d is not complete", id))
+		}
+		r.mend.lostBits(v, "its bits are not complete")
+	}
+	return nil
+}

@@ -1,0 +1,234 @@
+package store
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+)
+
+// Verify reads all files of a store's directory as OpenLocal would, and changes
+// nothing. No server may have the directory meanwhile. The error is as
+// OpenLocal's. It takes the memory that the store takes.
+func Verify(dir string) (Recovery, error) {
+	r, unlock, err := inspect(LocalConfig{Dir: dir}, nil)
+	if err != nil {
+		return Recovery{}, err
+	}
+	return r.found, unlock()
+}
+
+// inspect reads a directory without changing it, and keeps it locked.
+func inspect(config LocalConfig, mend *mending) (*recovery, func() error, error) {
+	config, err := config.filled()
+	if err != nil {
+		return nil, nil, err
+	}
+	config.checkOnly = true
+	if config.disk == nil {
+		config.disk = directory(config.Dir)
+	}
+	unlock, err := config.disk.Lock()
+	if err != nil {
+		return nil, nil, fmt.Errorf("store: %w: stop the server first", err)
+	}
+	r := &recovery{local: newLocal(config), mend: mend}
+	if err := r.run(); err != nil {
+		unlock()
+		return nil, nil, fmt.Errorf("store: verifying: %w", err)
+	}
+	return r, unlock, nil
+}
+
+// Repair makes a damaged directory one that can be opened. Filters whose bits, or
+// whose adds in the log, are lost in part answer "perhaps" to every key from then
+// on, as nothing else is certain: they are to be built again. What becomes unknown
+// is told to agree beforehand; if that says no, nothing is changed, and Repair
+// returns [ErrDamaged]. Nothing is thrown away: the files as they were get names
+// that begin with "damaged-".
+func Repair(dir string, agree func(unknown []string) bool) error {
+	return repair(LocalConfig{Dir: dir}, agree)
+}
+
+func repair(config LocalConfig, agree func(unknown []string) bool) (err error) {
+	m := &mending{lost: map[uint64]*recovered{}}
+	r, unlock, err := inspect(config, m)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unlock()) }()
+	m.lostAdds(r)
+	if len(m.unknown) > 0 && !agree(m.unknown) {
+		return fmt.Errorf("%w: nothing was changed", ErrDamaged)
+	}
+	m.saturate(r)
+	l, d := r.local, r.local.config.disk
+	start := max(r.next, r.newest) + 1
+	if err := l.snapshot(start, l.nextID, l.allNamed(), snapshotMayBeAlone); err != nil {
+		return fmt.Errorf("store: repairing: %w", err)
+	}
+	for _, name := range r.files {
+		if len(starts([]string{name}, snapPrefix))+len(starts([]string{name}, segmentPrefix)) == 0 {
+			continue
+		}
+		to := name
+		if len(m.unknown) > 0 {
+			to = asidePrefix + name
+		}
+		if to == name {
+			err = d.Remove(name)
+		} else {
+			err = d.Rename(name, to)
+		}
+		if err != nil {
+			return fmt.Errorf("store: repairing: %w", err)
+		}
+	}
+	return d.SyncDir()
+}
+
+// mending goes on behind damage, and notes what is lost.
+type mending struct {
+	unknown []string
+	adds    bool                  // some of the log's
+	lost    map[uint64]*recovered // values with bits missing
+}
+
+// errNoMore: behind the damage there are no more records.
+var errNoMore = errors.New("no more records")
+
+func (m *mending) note(format string, args ...any) {
+	m.unknown = append(m.unknown, fmt.Sprintf(format, args...))
+}
+
+func (m *mending) lostBits(v *recovered, why string) {
+	if v == nil || m.lost[v.id] != nil {
+		return
+	}
+	m.lost[v.id] = v
+	m.note("value %q has lost bits, and is dropped if it is no filter: %s", v.name, why)
+	if v.content != nil && v.content.pipe != nil {
+		v.content.pipe.CloseWithError(errTorn)
+	}
+	v.content = nil
+	b, ok := v.body.(*paired)
+	if !ok {
+		return
+	}
+	fresh, err := v.local.newPaired(b.spec)
+	if err != nil {
+		m.note("value %q is lost altogether: %v", v.name, err)
+		v.body = text{} // which saturate drops
+		return
+	}
+	b.incoming = nil
+	b.replace(fresh.(*paired).now(), b.items.Load())
+}
+
+func (m *mending) lostRecords(format string, args ...any) {
+	m.note(format, args...)
+	m.adds = true
+}
+
+// skip goes on with the next whole record, if there is one.
+func (m *mending) skip(r *recovery, in *recordReader, err error, current *recovered) error {
+	at, from := in.at, in.next
+	found := in.resync(r.local.config.disk)
+	what := fmt.Sprintf("%s, byte %d: damaged", in.name, at)
+	if current != nil && current.content != nil {
+		m.lostBits(current, what)
+	}
+	switch {
+	case in.isLog():
+		m.lostRecords("%s: records %d to %d of the log are lost: what was made, renamed or dropped in them is not", what, from, in.next-1)
+	case !found:
+		m.note("%s: the values from there on are lost", what)
+	case in.next > from:
+		m.note("%s: %d records are lost, and with them the values that began in them", what, in.next-from)
+	}
+	if !found {
+		return errNoMore
+	}
+	return nil
+}
+
+func (r *recordReader) isLog() bool { return len(starts([]string{r.name}, segmentPrefix)) == 1 }
+
+// resync goes forward to the next whole record.
+func (r *recordReader) resync(d disk) bool {
+	file, err := d.Open(r.name)
+	if err != nil {
+		return false
+	}
+	r.close()
+	r.close = file.Close
+	r.from = bufio.NewReaderSize(file, frameBytes+maxRecord)
+	r.at++
+	if n, err := r.from.Discard(int(r.at)); err != nil || n < int(r.at) {
+		return false
+	}
+	for ; ; r.at++ {
+		head, err := r.from.Peek(frameBytes + recordBytes)
+		if err != nil {
+			return false
+		}
+		length, number := int(order.Uint32(head)), order.Uint64(head[frameBytes:])
+		if length >= recordBytes && length <= maxRecord && number >= r.next && number < r.next+1<<40 {
+			whole, err := r.from.Peek(frameBytes + length)
+			if err == nil && sum(r.salt, whole[frameBytes:]) == order.Uint32(whole[4:]) {
+				r.next = number
+				return true
+			}
+		}
+		r.from.Discard(1)
+	}
+}
+
+// lostAdds notes all filters that may have had adds in lost records of the log.
+func (m *mending) lostAdds(r *recovery) {
+	if !m.adds {
+		return
+	}
+	for _, id := range slices.Sorted(maps.Keys(r.values)) {
+		if v := r.values[id]; v.kind() != String && v.level != Unlogged && m.lost[id] == nil {
+			m.lost[id] = v
+			m.note("value %q may have lost adds", v.name)
+		}
+	}
+}
+
+// saturate makes the filters that have lost something answer "perhaps" to all, and
+// drops plain values that have.
+func (m *mending) saturate(r *recovery) {
+	for _, v := range m.lost {
+		switch b := v.body.(type) {
+		case chain:
+			b.saturate()
+		case *paired:
+			b.incoming = nil
+			b.now().Saturate()
+		case text:
+			r.local.drop(v.value)
+		}
+	}
+}
+
+// saturate sets all bits.
+func (c chain) saturate() {
+	for at := int64(1); ; {
+		next, piece := c.ScanDump(at)
+		if next == 0 {
+			return
+		}
+		for i := range piece {
+			piece[i] = 0xff
+		}
+		c.LoadChunk(next, piece)
+		at = next
+	}
+}
+
+// ended reports whether reading is over without that being an error.
+func ended(err error) bool { return err == io.EOF || errors.Is(err, errNoMore) }

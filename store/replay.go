@@ -1,0 +1,474 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/bloomery/bloom/interop"
+)
+
+// readLog applies the segments that follow the snapshot, one after the other.
+func (r *recovery) readLog(segments []uint64) error {
+	for len(segments) > 0 && segments[0] < r.start {
+		segments = segments[1:]
+	}
+	if len(segments) == 0 {
+		if r.alone {
+			return nil
+		}
+		if r.mend != nil {
+			r.mend.lostRecords("%s is not there: all of the log since the snapshot is lost", segmentName(r.start))
+			return nil
+		}
+		return fmt.Errorf("%w: the log %s, which follows the snapshot %s, is not there: put it back from a backup", ErrDamaged, segmentName(r.start), snapshotName(r.start))
+	}
+	for i, start := range segments {
+		if start != r.next && r.mend != nil {
+			r.mend.lostRecords("records %d to %d of the log are lost: %s is missing", r.next, start-1, segmentName(r.next))
+		} else if start != r.next {
+			return fmt.Errorf("%w: the log ends before record %d, and its next file begins with %d: %s is missing: put it back from a backup", ErrDamaged, r.next, start, segmentName(r.next))
+		}
+		if err := r.readSegment(start, i == len(segments)-1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readSegment applies the records of one segment.
+func (r *recovery) readSegment(start uint64, last bool) error {
+	in, err := openRecords(r.local.config.disk, segmentName(start), fileMagicLog)
+	if errors.Is(err, errTorn) && last {
+		r.found.Torn = segmentName(start)
+		return nil // it was being made
+	}
+	if err != nil && r.mend != nil {
+		r.mend.lostRecords("%v: its records are lost", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { in.close() }()
+	r.found.Segments++
+	in.next = start
+	if start != in.start {
+		return in.failed(nil, fmt.Sprintf("it says that it begins with record %d", in.start))
+	}
+	for err == nil {
+		var kind byte
+		var f fields
+		if kind, f, err = in.read(); err == nil {
+			err = r.apply(in, kind, &f)
+		}
+		if errors.Is(err, errTorn) && !(last && r.isEnd(in)) {
+			err = r.skipDamage(in, err, nil)
+		}
+	}
+	r.workers.wait()
+	r.found.LogBytes += in.at
+	r.next = in.next
+	r.last = &segment{start: start, salt: in.salt, bytes: in.at}
+	switch {
+	case errors.Is(err, errTorn):
+		r.found.Torn = in.name
+		r.found.TornBytes = r.tornBytes(in)
+	case !ended(err):
+		return err
+	}
+	return nil
+}
+
+// isEnd reports whether the log may end here: whether no record behind says that
+// this one was on the disk.
+func (r *recovery) isEnd(in *recordReader) bool {
+	if r.local.config.flaw == flawDamageIsEnd {
+		return true
+	}
+	again, err := openRecords(r.local.config.disk, in.name, fileMagicLog)
+	if err != nil {
+		return false
+	}
+	defer again.close()
+	if _, err := again.from.Discard(int(in.at - headBytes)); err != nil {
+		return true
+	}
+	const markBytes = recordBytes + 8
+	for {
+		b, err := again.from.Peek(frameBytes + markBytes)
+		if err != nil {
+			return true
+		}
+		if order.Uint32(b) == markBytes && b[frameBytes+recordBytes-1] == recordMark &&
+			sum(in.salt, b[frameBytes:]) == order.Uint32(b[4:]) && order.Uint64(b[frameBytes+recordBytes:]) > in.next {
+			return false
+		}
+		again.from.Discard(1)
+	}
+}
+
+// tornBytes is how many bytes are behind the last record.
+func (r *recovery) tornBytes(in *recordReader) uint64 {
+	file, err := r.local.config.disk.Open(in.name)
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	n, _ := io.Copy(io.Discard, file)
+	return uint64(n) - min(in.at, uint64(n))
+}
+
+// apply does again what a record says was done.
+func (r *recovery) apply(in *recordReader, kind byte, f *fields) error {
+	lsn := in.next - 1
+	r.found.Records++
+	if kind == recordPairs || kind == recordHashes || kind == recordTimed {
+		return r.applyAdds(in, lsn, kind, f)
+	}
+	r.workers.wait()
+	err := r.applyChange(lsn, kind, f)
+	if err == nil && f.bad {
+		err = errors.New("it has too few bytes")
+	}
+	if err != nil && r.mend != nil {
+		r.mend.note("%s: record %d of the log cannot be applied: %v", in.name, lsn, err)
+		return nil
+	}
+	if err != nil {
+		return in.failed(nil, fmt.Sprintf("record %d, of type %d, cannot be applied: %v", lsn, kind, err))
+	}
+	return nil
+}
+
+// applyAdds sets the bits of keys. Filters that have been dropped since are passed
+// over, as is what was in a value when the snapshot took it.
+func (r *recovery) applyAdds(in *recordReader, lsn uint64, kind byte, f *fields) error {
+	id, layer, count := f.uint64(), f.uint32(), f.uint32()
+	v := r.values[id]
+	if v == nil || lsn < v.lsn {
+		return nil
+	}
+	switch b := v.body.(type) {
+	case chain:
+		if kind != recordPairs || len(f.b)%16 != 0 {
+			break
+		}
+		r.found.Adds += uint64(count)
+		if err := r.growTo(v, b, int(layer)); err != nil {
+			return in.failed(nil, err.Error())
+		}
+		v.layers[layer] += uint64(count)
+		r.workers.pairs(b, int(layer), f.b)
+		return nil
+	case *paired:
+		if kind == recordTimed {
+			r.local.replay.Store(max(int64(f.uint64()), 1))
+		}
+		if kind == recordPairs || len(f.b)%8 != 0 {
+			break
+		}
+		r.found.Adds += uint64(count)
+		b.items.Add(uint64(count))
+		r.workers.hashes(b.now(), f.b, kind == recordTimed)
+		return nil
+	}
+	return in.failed(nil, fmt.Sprintf("record %d adds to value %d what does not go into it", lsn, id))
+}
+
+// growTo makes sure that the chain has a layer.
+func (r *recovery) growTo(v *recovered, c chain, layer int) error {
+	if !v.counts {
+		v.counts = true
+		for _, l := range c.Layers() {
+			v.layers = append(v.layers, l.Items)
+		}
+	}
+	for layer >= len(v.layers) {
+		r.workers.wait()
+		if err := c.Grow(); err != nil {
+			return err
+		}
+		v.layers = append(v.layers, 0)
+	}
+	return nil
+}
+
+// applyChange does all but adds.
+func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
+	l := r.local
+	switch kind {
+	case recordMark:
+		f.uint64()
+		return nil
+	case recordCreate:
+		id, spec := f.uint64(), f.spec()
+		name := f.name()
+		b, err := l.newBody(spec)
+		if err == nil {
+			err = r.create(id, name, b, spec.Level, toMillis(spec.Expires))
+		}
+		return err
+	case recordLoad:
+		id, level, name := f.uint64(), Level(f.byte()), ""
+		name = f.name()
+		b, err := l.loadBody(f.rest())
+		if err == nil {
+			err = r.create(id, name, b, level, 0)
+		}
+		return err
+	case recordSet:
+		id, name := f.uint64(), f.name()
+		b := append(text{}, f.rest()...)
+		l.grant(b.bytes())
+		return r.create(id, name, b, l.config.Level, 0)
+	case recordClear:
+		l.clear()
+		clear(r.values)
+		return nil
+	}
+	v := r.values[f.uint64()]
+	if v == nil {
+		if kind == recordDrop || kind == recordChunk || kind == recordMerge || kind == recordFold {
+			f.rest()
+			return nil // it has lost its name since, or meanwhile
+		}
+		return errors.New("there is no such value")
+	}
+	switch kind {
+	case recordDrop:
+		delete(r.values, v.id)
+		l.drop(v.value)
+	case recordRename:
+		to := f.name()
+		if old := l.names.find([]byte(to)); old != nil && old != v.value {
+			delete(r.values, old.id)
+		}
+		l.rename(v.value, to)
+	case recordSwap:
+		other := r.values[f.uint64()]
+		if other == nil || other == v {
+			return errors.New("there is no such value")
+		}
+		l.names.swap(v.value, other.value)
+	case recordExpire:
+		l.expireAt(v.value, int64(f.uint64()))
+	case recordChunk, recordMerge, recordFold:
+		if lsn >= v.lsn {
+			return r.applyContent(v, kind, f)
+		}
+		f.rest()
+	default:
+		return errors.New("its type is unknown")
+	}
+	return nil
+}
+
+// create makes a value as it was made.
+func (r *recovery) create(id uint64, name string, b body, level Level, expires int64) error {
+	l := r.local
+	if r.values[id] != nil || id < l.nextID {
+		return fmt.Errorf("its id %d was given before", id)
+	}
+	if level < Always || level > Unlogged {
+		return fmt.Errorf("level %d", level)
+	}
+	l.nextID = id
+	v, err := l.newValue(name, b, level)
+	if err != nil {
+		return err
+	}
+	old := l.names.find([]byte(name))
+	l.publish(v, expires)
+	if old != nil {
+		delete(r.values, old.id)
+		l.forget(old)
+	}
+	r.values[id] = &recovered{value: v}
+	return nil
+}
+
+// applyContent does what replaces a value's bits.
+func (r *recovery) applyContent(v *recovered, kind byte, f *fields) error {
+	switch kind {
+	case recordChunk:
+		iterator, chunk := int64(f.uint64()), f.rest()
+		if b, ok := v.body.(*paired); ok {
+			return b.take(v.value, iterator, append([]byte(nil), chunk...))
+		}
+		return v.body.load(v.value, iterator, chunk)
+	case recordMerge:
+		other, items := r.values[f.uint64()], f.items()
+		if other == nil {
+			return errors.New("the filter to merge is not there")
+		}
+		switch b := v.body.(type) {
+		case chain:
+			from, ok := other.body.(chain)
+			if !ok || len(items) != b.Info().Filters {
+				return errors.New("the filters to merge differ")
+			}
+			b.mergeWith(from, items)
+			v.layers, v.counts = items, true
+		case *paired:
+			from, ok := other.body.(*paired)
+			if !ok || len(items) != 1 {
+				return errors.New("the filters to merge differ")
+			}
+			merged, _, err := b.mergedWith(from)
+			if err != nil {
+				return err
+			}
+			b.replace(merged, items[0])
+		}
+		return nil
+	}
+	return v.body.fold(v.value, f.uint64())
+}
+
+// finish sets the counts that were only noted.
+func (r *recovery) finish() {
+	r.workers.wait()
+	for _, v := range r.values {
+		if c, ok := v.body.(chain); ok && v.counts {
+			for i, n := range v.layers {
+				c.SetItems(i, n)
+			}
+		}
+	}
+	r.local.ends.ended = nil // they had ended before
+	r.found.Values = r.local.Len()
+}
+
+// workers set bits, in any order, beside the goroutine that reads.
+type workers struct {
+	jobs    chan *job
+	spare   chan *job
+	pending sync.WaitGroup // jobs
+	now     *job
+}
+
+// job is some thousands of keys.
+type job struct {
+	pairs  []interop.Pair
+	hashes []uint64
+	isNew  []bool
+	adds   []jobAdd
+}
+
+// jobAdd is keys of one filter: of a chain the pairs, else the hashes that follow
+// those of the adds before.
+type jobAdd struct {
+	chain chain
+	layer int
+	bits  hashed
+	n     int
+}
+
+const jobKeys = 8192
+
+func (w *workers) start() {
+	n := runtime.GOMAXPROCS(0)
+	jobs, spare := make(chan *job, 2*n), make(chan *job, 4*n)
+	w.jobs, w.spare = jobs, spare
+	for range n {
+		go func() {
+			for j := range jobs {
+				j.do()
+				select {
+				case spare <- j:
+				default:
+				}
+				w.pending.Done()
+			}
+		}()
+	}
+}
+
+func (j *job) do() {
+	pairs, hashes := j.pairs, j.hashes
+	for _, add := range j.adds {
+		if add.bits == nil {
+			add.chain.Replay(add.layer, pairs[:add.n])
+			pairs = pairs[add.n:]
+			continue
+		}
+		if len(j.isNew) < add.n {
+			j.isNew = make([]bool, add.n)
+		}
+		add.bits.AddHashes(hashes[:add.n], j.isNew[:add.n])
+		hashes = hashes[add.n:]
+	}
+	j.pairs, j.hashes, j.adds = j.pairs[:0], j.hashes[:0], j.adds[:0]
+}
+
+// job returns the one that is being filled.
+func (w *workers) job() *job {
+	if w.jobs == nil {
+		w.start()
+	}
+	if w.now == nil {
+		select {
+		case w.now = <-w.spare:
+		default:
+			w.now = new(job)
+		}
+	}
+	return w.now
+}
+
+func (w *workers) send() {
+	if w.now != nil {
+		w.pending.Add(1)
+		w.jobs <- w.now
+		w.now = nil
+	}
+}
+
+func (w *workers) pairs(c chain, layer int, b []byte) {
+	j := w.job()
+	for at := 0; at < len(b); at += 16 {
+		j.pairs = append(j.pairs, interop.Pair{order.Uint64(b[at:]), order.Uint64(b[at+8:])})
+	}
+	j.adds = append(j.adds, jobAdd{chain: c, layer: layer, n: len(b) / 16})
+	if len(j.pairs)+len(j.hashes) >= jobKeys {
+		w.send()
+	}
+}
+
+// hashes adds to a filter of our own; to a window at once, as its clock stands right
+// only now.
+func (w *workers) hashes(bits hashed, b []byte, atOnce bool) {
+	if atOnce {
+		hashes := make([]uint64, len(b)/8)
+		for i := range hashes {
+			hashes[i] = order.Uint64(b[8*i:])
+		}
+		bits.AddHashes(hashes, nil)
+		return
+	}
+	j := w.job()
+	for at := 0; at < len(b); at += 8 {
+		j.hashes = append(j.hashes, order.Uint64(b[at:]))
+	}
+	j.adds = append(j.adds, jobAdd{bits: bits, n: len(b) / 8})
+	if len(j.pairs)+len(j.hashes) >= jobKeys {
+		w.send()
+	}
+}
+
+// wait returns when all bits are set.
+func (w *workers) wait() {
+	w.send()
+	w.pending.Wait()
+}
+
+func (w *workers) stop() {
+	if w.jobs != nil {
+		w.wait()
+		close(w.jobs)
+		w.jobs = nil
+	}
+}

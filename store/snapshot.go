@@ -1,0 +1,302 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+)
+
+// A snapshot is a copy of all values, in a file of its own: a head, each value with
+// its bits, and an end. While it is written keys are added as ever. Each value
+// comes with the LSN at which it was looked at: records of the log from there on
+// are to be applied to it, those before are in it. Its bits are copied after that,
+// so they may have some of later adds, which does no harm: adding them again
+// changes nothing, and counts do not come from bits.
+
+// named is a value with what its name was when the snapshot began.
+type named struct {
+	*value
+	name    string
+	expires int64
+}
+
+// snapshotMayBeAlone, in a snapshot's head: it was written by a store that was
+// starting, before there was a log to go with it.
+const snapshotMayBeAlone = 1
+
+// checkpoint writes a snapshot, and removes what it makes superfluous.
+func (l *Local) checkpoint() error {
+	l.checkpointing.Lock()
+	defer l.checkpointing.Unlock()
+	l.changing.Lock()
+	l.unlogged.Store(false)
+	start, err := l.log.rotate()
+	values, nextID := l.allNamed(), l.nextID
+	l.changing.Unlock()
+	if err == nil {
+		err = l.snapshot(start, nextID, values, 0)
+	}
+	if err == nil {
+		err = l.removeOld(start)
+	}
+	if err != nil {
+		l.log.Lock()
+		l.log.fail(fmt.Errorf("taking a snapshot: %w", err))
+		err = l.log.failure
+		l.log.Unlock()
+	}
+	return err
+}
+
+func (l *Local) allNamed() []named {
+	values := make([]named, 0, l.Len())
+	l.names.all(func(v *value) { values = append(values, named{v, v.name, v.expires.Load()}) })
+	return values
+}
+
+// snapshot writes the values to a file and puts that in its place.
+func (l *Local) snapshot(start, nextID uint64, values []named, flags byte) error {
+	began, d := time.Now(), l.config.disk
+	if l.config.flaw == flawLogRemovedEarly {
+		if err := l.removeOld(start); err != nil {
+			return err
+		}
+	}
+	temp := snapshotName(start) + tempSuffix
+	if err := d.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := d.Create(temp)
+	if err != nil {
+		return err
+	}
+	w := &snapshotWriter{local: l, file: file, salt: newSalt(), next: 1}
+	w.err = writeAll(file, fileHead(fileMagicSnap, start, w.salt))
+	w.bytes = headBytes
+	w.head(nextID, len(values), flags)
+	for _, v := range values {
+		w.value(v)
+	}
+	w.end(len(values))
+	if err = w.err; err == nil && l.config.flaw != flawSnapshotUnsynced {
+		err = file.Sync()
+	}
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = d.Rename(temp, snapshotName(start))
+	}
+	if err == nil && l.config.flaw != flawNoDirSync {
+		err = d.SyncDir()
+	}
+	if err != nil {
+		return err
+	}
+	l.last.Lock()
+	l.last.at, l.last.took, l.last.bytes = time.Now(), time.Since(began), w.bytes
+	l.last.count++
+	l.last.Unlock()
+	return nil
+}
+
+// removeOld removes the files from before the snapshot, which is on the disk.
+func (l *Local) removeOld(start uint64) error {
+	d := l.config.disk
+	files, err := d.List()
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		var old bool
+		for _, prefix := range []string{snapPrefix, segmentPrefix} {
+			if rest, ok := strings.CutPrefix(name, prefix); ok {
+				of := starts([]string{strings.TrimSuffix(name, tempSuffix)}, prefix)
+				old = len(of) == 1 && (of[0] < start || strings.HasSuffix(rest, tempSuffix))
+			}
+		}
+		if l.config.flaw == flawLogRemovedEarly && strings.HasPrefix(name, snapPrefix) && !strings.HasSuffix(name, tempSuffix) {
+			old = old && l.exists(snapshotName(start)) // this flaw is about the log
+		}
+		if old {
+			if err := d.Remove(name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (l *Local) exists(name string) bool {
+	file, err := l.config.disk.Open(name)
+	if err != nil {
+		return false
+	}
+	file.Close()
+	return true
+}
+
+// snapshotWriter writes records, and keeps the first error.
+type snapshotWriter struct {
+	local  *Local
+	file   diskFile
+	salt   uint64
+	next   uint64 // number of the next record
+	buffer []byte
+	bytes  uint64
+	err    error
+}
+
+// contentBytes is how many bytes of a value are in one record.
+const contentBytes = 1 << 20
+
+// record writes a record with these fields; most go through the buffer.
+func (w *snapshotWriter) record(kind byte, fields func(b []byte) []byte) {
+	if w.err != nil {
+		return
+	}
+	from := len(w.buffer)
+	b := append(w.buffer, make([]byte, frameBytes)...)
+	b = append(order.AppendUint64(b, w.next), kind)
+	w.next++
+	b = fields(b)
+	order.PutUint32(b[from:], uint32(len(b)-from-frameBytes))
+	order.PutUint32(b[from+4:], sum(w.salt, b[from+frameBytes:]))
+	if w.buffer = b; len(b) >= contentBytes {
+		w.flush()
+	}
+}
+
+func (w *snapshotWriter) flush() {
+	if w.err == nil {
+		w.err = writeAll(w.file, w.buffer)
+	}
+	w.bytes += uint64(len(w.buffer))
+	w.buffer = w.buffer[:0]
+}
+
+func (w *snapshotWriter) head(nextID uint64, values int, flags byte) {
+	l := w.local
+	w.record(recordHead, func(b []byte) []byte {
+		b = append(b, flags)
+		b = order.AppendUint64(b, nextID)
+		b = order.AppendUint64(b, uint64(values))
+		b = order.AppendUint64(b, fingerprint(l.secret))
+		return order.AppendUint64(b, uint64(l.now().UnixNano()))
+	})
+}
+
+func (w *snapshotWriter) end(values int) {
+	w.record(recordEnd, func(b []byte) []byte { return order.AppendUint64(b, uint64(values)) })
+	w.flush()
+}
+
+// value writes what a name stands for.
+func (w *snapshotWriter) value(v named) {
+	state := v.state()
+	w.record(recordValue, func(b []byte) []byte {
+		b = order.AppendUint64(b, v.id)
+		b = order.AppendUint64(b, state.lsn)
+		b = append(b, byte(v.kind()), byte(v.level))
+		b = order.AppendUint64(b, uint64(v.expires))
+		b = appendName(b, v.name)
+		return append(b, state.header...)
+	})
+	content := &contentWriter{w: w, id: v.id}
+	if err := state.writeBits(content); w.err == nil {
+		w.err = err
+	}
+	content.done()
+}
+
+// valueState is what a value was at one LSN: the header that a dump of it would
+// have, and where its bits are.
+type valueState struct {
+	lsn       uint64
+	header    []byte
+	writeBits func(to io.Writer) error
+}
+
+// state is taken while nobody adds or replaces bits, so that counts and LSN agree.
+func (v *value) state() (s valueState) {
+	l, gate := v.local, v.gate()
+	gate.RLock()
+	defer gate.RUnlock()
+	l.underway.Lock()
+	defer l.underway.Unlock()
+	if l.log != nil {
+		l.log.Lock()
+		s.lsn = l.log.next
+		l.log.Unlock()
+	}
+	switch b := v.body.(type) {
+	case text:
+		s.writeBits = func(to io.Writer) error { _, err := to.Write(b); return err }
+	case chain:
+		s.header = b.Header()
+		s.writeBits = func(to io.Writer) error { return b.writeBits(to, s.header) }
+	case *paired:
+		bits, size := b.now(), uint64(0)
+		s.writeBits = func(to io.Writer) error { _, err := bits.WriteTo(to); return err }
+		if in := b.incoming; in != nil {
+			size = in.size
+			file := in.file
+			s.writeBits = func(to io.Writer) error { _, err := to.Write(file); return err }
+		}
+		s.header = b.header(b.items.Load(), size)
+	}
+	return s
+}
+
+// writeBits writes the bits of the layers that the header describes.
+func (c chain) writeBits(to io.Writer, header []byte) error {
+	for at, size := int64(0), int64(headerBits(header)/8); at < size; {
+		next, piece := c.ScanDump(at + 1)
+		if _, err := to.Write(piece); err != nil {
+			return err
+		}
+		at = next - 1
+	}
+	return nil
+}
+
+// headerBits is how many bits the layers have that a chain's header describes; see
+// package interop.
+func headerBits(header []byte) (sum uint64) {
+	const head, link = 20, 53
+	for at := head; at+link <= len(header); at += link {
+		sum += 8 * order.Uint64(header[at:])
+	}
+	return sum
+}
+
+// contentWriter makes records of what is written to it.
+type contentWriter struct {
+	w  *snapshotWriter
+	id uint64
+	at uint64 // bytes so far
+}
+
+func (c *contentWriter) Write(p []byte) (int, error) {
+	for rest := p; len(rest) > 0 && c.w.err == nil; {
+		n := min(len(rest), contentBytes)
+		c.w.record(recordContent, func(b []byte) []byte {
+			b = order.AppendUint64(b, c.id)
+			b = order.AppendUint64(b, c.at)
+			return append(b, rest[:n]...)
+		})
+		c.at += uint64(n)
+		rest = rest[n:]
+	}
+	return len(p), c.w.err
+}
+
+// done ends the value: an empty record says how many bytes there were.
+func (c *contentWriter) done() {
+	c.w.record(recordContent, func(b []byte) []byte {
+		return order.AppendUint64(order.AppendUint64(b, c.id), c.at)
+	})
+}

@@ -1,0 +1,75 @@
+package store
+
+import "time"
+
+// syncBucket is the upper bound of the first bucket of sync times; each further
+// one's is twice that of the one before.
+const syncBucket = 64 * time.Microsecond
+
+// LogStats is what the log has done since the store was opened.
+type LogStats struct {
+	Bytes   uint64 // written
+	Records uint64
+	Commits uint64 // calls of Commit
+	Writes  uint64 // groups of records, each for all the commits that waited for it
+
+	Syncs    uint64
+	SyncTime time.Duration // of all of them
+
+	// SyncBuckets counts syncs by the time that they took: the first up to 64
+	// microseconds, each further one up to twice that of the one before, the last
+	// all that took longer.
+	SyncBuckets [16]uint64
+}
+
+// Stats is what a store says to its keeper.
+type Stats struct {
+	Log      LogStats
+	LogBytes uint64 // of the log on the disk, since the newest snapshot
+
+	Snapshots     uint64 // since the store was opened, with the one from then
+	SnapshotBytes uint64 // of the newest
+	SnapshotAt    time.Time
+	SnapshotTime  time.Duration // that it took
+
+	Recovered Recovery
+	Failure   error // why the store has stopped; nil as long as it has not
+}
+
+// Recovery is what a store found when it was opened.
+type Recovery struct {
+	Fresh    bool   // there was nothing
+	Snapshot string // the file that was read, and its bytes
+	Bytes    uint64
+	Values   int // filters and plain values, at the end
+
+	Segments int    // of the log, their bytes, records, and the adds in them
+	LogBytes uint64 //
+	Records  uint64
+	Adds     uint64
+
+	// TornBytes were behind the last whole record of the file Torn: written when
+	// the machine or process ended, and not acknowledged at the level Always.
+	TornBytes uint64
+	Torn      string
+
+	Took time.Duration // with the snapshot that was written at last
+}
+
+// Recovered says what was found when the store was opened.
+func (l *Local) Recovered() Recovery { return l.recovered }
+
+// Stats says what the store has done. It costs little.
+func (l *Local) Stats() Stats {
+	s := Stats{Recovered: l.recovered}
+	if l.log == nil {
+		return s
+	}
+	l.log.Lock()
+	s.Log, s.LogBytes, s.Failure = l.log.counts, l.log.segment.bytes, l.log.failure
+	l.log.Unlock()
+	l.last.Lock()
+	s.Snapshots, s.SnapshotBytes, s.SnapshotAt, s.SnapshotTime = l.last.count, l.last.bytes, l.last.at, l.last.took
+	l.last.Unlock()
+	return s
+}
