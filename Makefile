@@ -1,5 +1,5 @@
-# Needs Go, make and a POSIX shell; `make test` also a C compiler, which it installs
-# where it can. Variables can be set on the command line: make fuzz FUZZTIME=10s
+# Needs Go, make and a POSIX shell; `make test` also a C compiler and redis-tools,
+# which it installs where it can. Variables can be set on the command line: make fuzz FUZZTIME=10s
 
 GO        ?= go
 FUZZTIME  ?= 1m
@@ -12,7 +12,7 @@ RACETIME  ?= 10m#     the same under the race detector, which is several times s
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe interop rates fuzz fuzz-readers ten-billion clean
+.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server interop redis rates fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,7 +28,7 @@ run: build ## a tour: builds bin/bloomery and shows it at work on real URLs
 	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz
 
 # Ends with go test, so that the last lines are its verdict.
-test: compiler fmt vet unit race purego ## everything that must pass: gofmt, vet, tests, with the race detector, in pure Go
+test: compiler redis fmt vet unit race purego ## everything that must pass: gofmt, vet, tests, with the race detector, in pure Go
 
 # The race detector links C. Asks Go which compiler that is, and tries it on a header,
 # because a gcc without libc6-dev is no use either.
@@ -45,6 +45,20 @@ compiler:
 	fi; \
 	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y gcc libc6-dev; \
 	works || { echo "make test: still no working C compiler: 'go env CC' must name one that finds stdlib.h" >&2; exit 1; }
+
+# The clients redis-cli and redis-benchmark, with which the server is tested. Their
+# package has no server.
+redis:
+	@command -v redis-cli >/dev/null && command -v redis-benchmark >/dev/null && exit 0; \
+	echo "== install redis-tools, for the tests of the server"; \
+	if ! command -v apt-get >/dev/null; then \
+		echo "make test: no redis-cli and no apt-get: install redis-cli and redis-benchmark, then try again" >&2; exit 1; \
+	elif [ "$$(id -u)" = 0 ]; then sudo=; \
+	elif command -v sudo >/dev/null; then sudo=sudo; \
+	else \
+		echo "make test: no redis-cli, and neither root nor sudo to install it: install redis-tools, then try again" >&2; exit 1; \
+	fi; \
+	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends redis-tools
 
 # The gofmt of the Go in use, which need not be the first one in PATH.
 fmt:
@@ -89,6 +103,9 @@ bench-charts: ## measures for the charts of docs/ and draws them
 
 bench-dedupe: ## dedupe beside sort -u, awk and others (bench/dedupe.sh)
 	@sh bench/dedupe.sh
+
+bench-server: ## serve beside redis-server, by redis-benchmark (bench/server.sh)
+	@sh bench/server.sh
 
 # Java, Node.js and Redis come from apt-get, packages of JavaScript into the cache.
 interop: ## every format, both ways, with the programs themselves, which it installs

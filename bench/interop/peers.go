@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf16"
 
@@ -34,6 +36,10 @@ func inTurn(sizes []trial, shapes []shape, variants ...string) (trials []trial) 
 	}
 	return trials
 }
+
+// edgeSeeds are those whose sums with 1 and 2 leave 32 bits, or 53, or are negative.
+var edgeSeeds = []string{"seed-4294967294", "seed-4294967295", "seed-8589934591", "seed-9007199254740990",
+	"seed--3", "seed--5", "seed--4294967296", "seed--9007199254740991"}
 
 // peers are all formats that have a program.
 func peers(in tools) []peer {
@@ -94,14 +100,16 @@ func peers(in tools) []peer {
 		{
 			format: "npm-bloom-filters",
 			start:  javascript(in, "bloom-filters"),
-			trials: append(inTurn(sizes, texts, "create"), inTurn(bySize(1000, 4, 1, 1, 99_999, 9), texts, "size", "seed-1", "seed-987654321012")...),
+			trials: slices.Concat(inTurn(sizes, texts, "create"), inTurn(bySize(1000, 4, 1, 1, 99_999, 9), texts, "size", "seed-1", "seed-987654321012"),
+				inTurn(bySize(1000, 4), texts, edgeSeeds...)),
 			ours: func(t trial) (interop.Filter, error) {
 				c := bloom.ClassicConfig{Scheme: bloom.SchemeNPMBloomFilters}
-				switch t.variant {
-				case "seed-1":
-					c.Seed = 1
-				case "seed-987654321012":
-					c.Seed = 987654321012
+				if seed, ok := strings.CutPrefix(t.variant, "seed-"); ok {
+					n, err := strconv.ParseInt(seed, 10, 64)
+					if err != nil {
+						return nil, err
+					}
+					c.Seed = uint64(n)
 				}
 				return classicOf(c)(t)
 			},

@@ -56,7 +56,7 @@ turns a filter into a scalable one, or --allow-overfull.
 
 func (a *addCommand) run(cmd *cobra.Command, args []string) error {
 	exitWhenInterrupted()
-	f, err := a.open(args[0], toChange)
+	f, err := a.openToSave(args[0], toChange)
 	if err != nil {
 		return err
 	}
@@ -72,6 +72,7 @@ func (a *addCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
+	watching.Store(tell)
 	hintTerminal(tell, sources)
 	run := &addRun{addCommand: a, file: f, tell: tell}
 	err = run.do(&lineReader{
@@ -106,18 +107,36 @@ func (r *addRun) do(reader *lineReader) error {
 	}
 	return reader.each(func(b batch) error {
 		keys, err := r.file.keys.keysOf(b.keys)
-		if err != nil {
-			return err
+		for err == nil && len(keys) > 0 {
+			var some [][]byte
+			some, keys = r.gauge.cut(keys)
+			err = r.add(some)
 		}
-		isNew := r.file.AddMany(keys, nil)
-		r.lines += uint64(len(keys))
-		r.isNew += uint64(isNew)
-		if r.gauge == nil {
-			return r.mayGrow()
-		}
-		level, report := r.gauge.add(isNew)
-		return r.watch(level, report)
+		return err
 	})
+}
+
+// add adds no more keys than the gauge lets through at once.
+func (r *addRun) add(keys [][]byte) error {
+	isNew := r.file.AddMany(keys, nil)
+	r.lines += uint64(len(keys))
+	r.isNew += uint64(isNew)
+	if r.gauge == nil {
+		return r.mayGrow()
+	}
+	level, report := r.gauge.add(isNew)
+	return r.watch(level, report)
+}
+
+// cut cuts off as many keys as may be added before the gauge, which may be nil,
+// has to look again: a thousand keys at once would fill a small filter many times
+// over.
+func (g *gauge) cut(keys [][]byte) (now, later [][]byte) {
+	n := len(keys)
+	if g != nil {
+		n = int(min(int64(n), max(g.left(), 1)))
+	}
+	return keys[:n], keys[n:]
 }
 
 // growing are filters that make room themselves, and say when they no longer can.
@@ -164,12 +183,13 @@ func (r *addRun) mayGrow() error {
 func (r *addRun) watch(level float64, report bloom.Report) error {
 	switch {
 	case level == 0:
+	case level < 1 && r.grow: // as it should be
 	case level < 1:
 		r.tell.warn("%s", nearlyFull(report))
 	case r.allowOverfull:
 		r.tell.warn("%s", overfull(report))
 	case r.grow:
-		return r.startGrowing()
+		return r.startGrowing(report)
 	default:
 		return fmt.Errorf("%s: %s, after %s lines; the file stays as it was: build a larger one, or give --grow, or --allow-overfull to go on at a higher rate",
 			r.file.path, overfull(report), commas(r.lines))
@@ -177,8 +197,9 @@ func (r *addRun) watch(level float64, report bloom.Report) error {
 	return nil
 }
 
-// startGrowing makes a Scalable of the filter.
-func (r *addRun) startGrowing() error {
+// startGrowing makes a Scalable of the filter. Its bits stay, and with them the rate
+// that they make: past the planned one, if somebody went on beyond n.
+func (r *addRun) startGrowing(now bloom.Report) error {
 	f, ok := r.file.Filter.(*bloom.Filter)
 	if !ok || r.file.foreign != nil {
 		return fmt.Errorf("%s: a %s of the format %s cannot be made to grow: build a larger one from its keys, or give --allow-overfull",
@@ -189,7 +210,12 @@ func (r *addRun) startGrowing() error {
 		return fmt.Errorf("%s: %w", r.file.path, err)
 	}
 	r.file.Filter, r.file.kind, r.gauge = s, kindOf(s), nil
-	r.tell.say("%s: is full and now a scalable filter, planned for a rate of %s in all", r.file.path, oneIn(s.Plan().Rate))
+	planned := s.Config().Rate
+	if now.Rate > planned {
+		r.tell.warn("%s: its rate is past what was planned and will not come down: build a larger one from its keys", r.file.path)
+	}
+	inAll := planned - now.Plan.Rate + max(now.Rate, now.Plan.Rate) // that of the layers to come, and of this one
+	r.tell.say("%s: is full and now a scalable filter, planned for a rate of %s in all", r.file.path, oneIn(min(inAll, 1)))
 	return nil
 }
 

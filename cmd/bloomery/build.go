@@ -10,6 +10,9 @@ import (
 	"github.com/spf13/cobra"
 )
 
+// defaultRate is the rate of who names none.
+const defaultRate = 0.001
+
 // buildCommand is `bloomery build`.
 type buildCommand struct {
 	output        string
@@ -50,7 +53,7 @@ func (f *keysFlag) String() string { return f.n.String() }
 func (f *keysFlag) Type() string   { return "N" }
 
 func newBuild() *cobra.Command {
-	b := &buildCommand{rate: 0.001}
+	b := &buildCommand{rate: defaultRate}
 	cmd := &cobra.Command{
 		Use:   "build -o F [-n N] [-p P] [FILE...]",
 		Short: "Make a filter file that holds all lines of the input",
@@ -116,6 +119,7 @@ func (b *buildCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
+	watching.Store(tell)
 	f, counted, err := b.newFile(sources, tell)
 	if err != nil {
 		return err
@@ -216,12 +220,14 @@ func (b *buildCommand) fill(f *filterFile, sources []*source, tell *teller, coun
 		}
 	}
 	err = reader.each(func(part batch) error {
-		lines += uint64(len(part.keys))
 		keys, err := f.keys.keysOf(part.keys)
-		if err != nil {
-			return err
+		for err == nil && len(keys) > 0 {
+			var some [][]byte
+			some, keys = watch.cut(keys)
+			lines += uint64(len(some))
+			err = b.watch(f, watch, to.add(some), lines, tell)
 		}
-		return b.watch(f, watch, to.add(keys), lines, tell)
+		return err
 	})
 	isNew, closing := to.finish()
 	if err == nil {

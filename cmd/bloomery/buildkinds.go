@@ -216,7 +216,7 @@ func (b *buildCommand) makeForeign(f *filterFile, s sizing, secret []byte) error
 	case chain:
 		c := interop.ChainConfig{Keys: s.keys, Rate: float64(b.rate)}
 		if budget := orMachine(uint64(b.budget)); budget != 0 {
-			c.Grant = interop.Budget(budget)
+			c.Grant, c.Release = interop.Budget(budget)
 		}
 		made, err = orNone(interop.NewChain(c))
 	case split:

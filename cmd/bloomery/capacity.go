@@ -35,7 +35,9 @@ func newGauge(f reported, known bool) *gauge {
 	}
 	if begun, ok := f.(interface{ Added() uint64 }); ok && begun.Added() > 0 {
 		g.added = begun.Added()
-		g.lookAt = g.added + g.before(float64(g.added))
+		if g.lookAt = g.added; float64(g.added) < 0.8*float64(f.Plan().Keys) { // else at once
+			g.lookAt += g.before(float64(g.added))
+		}
 		return g
 	}
 	g.lookAt = g.before(0)

@@ -3,7 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
 	"os/signal"
 	"syscall"
@@ -52,10 +52,20 @@ of them at once, which takes less and is faster; at N it stops with an error,
 unless --grow or --allow-overfull says how to go on.
 
 With --state it remembers across runs: the file F is opened in place, at once
-whatever its size, and locked. After a kill it holds every line that was printed;
-after a power failure, all up to the end of the last run, or the last --sync.
-With --append it is a file of lines that is remembered and grows: what is new in
-the input is printed and appended to it.`,
+whatever its size, and locked. A line is remembered as soon as it is written, and
+not before: if the run is killed, or who reads the output goes away, the last
+lines may come again, and none is lost. After a power failure the lines since the
+last run, or the last --sync, may come again. With --append it is a file of lines
+that is remembered and grows: what is new in the input is printed and appended to
+it.
+
+When it is full:
+  without -n         it grows
+  -n N               it stops with an error, after the lines that fitted
+  -n N --grow        it grows from N on
+  --allow-overfull   it goes on, warns, and loses new lines at a higher rate
+  --strict           the same, and exits with 3
+  --budget           of memory, ends the growth: then as -n N`,
 		Example: `  bloomery dedupe access.log > lines.txt
   tail -f urls.log | bloomery dedupe -n 1M
   find . -print0 | bloomery dedupe -0 | xargs -0 ls
@@ -111,7 +121,7 @@ func (d *dedupeCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	run := &dedupeRun{command: d, seen: seen, tell: tell, printing: printing, out: newLineWriter(cmd.OutOrStdout())}
-	err = run.remember()
+	err = run.openAppended(cmd.OutOrStdout())
 	if err == nil {
 		hintTerminal(tell, sources)
 		err = run.do(sources)
@@ -136,24 +146,25 @@ type remembered interface {
 
 // open makes the filter, or opens the one of an earlier run.
 func (d *dedupeCommand) open(sources []*source, tell *teller) (remembered, error) {
-	if d.keys.auto {
-		keys, err := countDistinct(sources, separator(d.null), nil, tell)
-		if err != nil {
-			return nil, err
-		}
-		d.keys.n = countFlag(keys)
-	}
 	limit := &limit{tell: tell, goOn: d.allowOverfull || d.strict}
+	if d.state != "" {
+		return d.openState(sources, limit)
+	}
+	if err := d.countKeys(sources, tell); err != nil {
+		return nil, err
+	}
 	keys, rate, budget := uint64(d.keys.n), float64(d.rate), uint64(d.budget)
 	switch {
-	case d.state != "":
-		return d.openState(sources, limit)
 	case d.window != 0:
 		if keys == 0 {
 			keys = unknownKeys
 		}
-		w, err := bloom.WindowConfig{Keys: keys, Rate: rate, Span: d.window}.New()
-		return windowSeen{w}, err
+		w, err := bloom.WindowConfig{Keys: keys, Rate: rate, Span: d.window, Budget: budget}.New()
+		if err != nil {
+			return nil, err
+		}
+		limit.goOn = true // time makes room again
+		return windowSeen{w, newGauge(w, false), limit}, nil
 	case keys == 0 || d.grow:
 		if keys == 0 {
 			keys = d.guess(sources)
@@ -165,7 +176,25 @@ func (d *dedupeCommand) open(sources []*source, tell *teller) (remembered, error
 	if err != nil {
 		return nil, err
 	}
-	return fixedSeen{f, newGauge(f, false), *limit}, nil
+	return fixedSeen{f, newGauge(f, false), limit}, nil
+}
+
+// countKeys finds out how many keys to plan for, if -n auto wants that.
+func (d *dedupeCommand) countKeys(sources []*source, tell *teller) error {
+	if !d.keys.auto {
+		return nil
+	}
+	if d.appendTo != "" {
+		known, err := findSource(d.appendTo, nil)
+		if err == nil {
+			sources = append(sources[:len(sources):len(sources)], known)
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	keys, err := countDistinct(sources, separator(d.null), nil, tell)
+	d.keys.n = countFlag(keys)
+	return err
 }
 
 // guess is how many keys a filter that grows begins with: a million, or, for
@@ -196,8 +225,7 @@ type dedupeRun struct {
 	seen     remembered
 	tell     *teller
 	out      *lineWriter
-	append   *lineWriter // nil: to none
-	file     *os.File    // that append writes to
+	append   *appendedFile // nil: none
 	printing bool
 
 	lines, first uint64
@@ -212,49 +240,15 @@ func (r *dedupeRun) selected() uint64 {
 	return r.first
 }
 
-// remember adds the lines of the file to append to, which thus were seen.
-func (r *dedupeRun) remember() error {
-	path := r.command.appendTo
-	if path == "" {
-		return nil
-	}
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o666)
-	if err != nil {
-		return inputError(path, err)
-	}
-	r.file, r.append = file, newLineWriter(file)
-	if r.command.state == "" { // else it was seen when it was written
-		known, err := findSource(path, nil)
-		if err != nil {
-			return err
-		}
-		p := newAdding(r.seen, separator(r.command.null), 0)
-		if err := p.each([]*source{known}, r.tell.read, func(*job) error { return nil }); err != nil {
-			return err
-		}
-	}
-	return r.endLine(file)
-}
-
-// endLine ends the last line of the file to append to, if it has no end.
-func (r *dedupeRun) endLine(file *os.File) error {
-	size, err := file.Seek(0, io.SeekEnd)
-	if err != nil || size == 0 {
-		return err
-	}
-	last := make([]byte, 1)
-	if _, err := file.ReadAt(last, size-1); err != nil {
-		return err
-	}
-	if last[0] != separator(r.command.null) {
-		_, err = file.Write([]byte{separator(r.command.null)})
-	}
-	return err
-}
-
+// do takes the lines through. With a state, one is remembered when it was written.
 func (r *dedupeRun) do(sources []*source) error {
 	d := r.command
-	p := newAdding(r.seen, separator(d.null), d.sync)
+	var p *pipeline
+	if d.state == "" {
+		p = newAdding(r.seen, separator(d.null))
+	} else {
+		p = newCareful(r.seen, separator(d.null), d.sync)
+	}
 	interrupted := r.onInterrupt(p)
 	stopEarly := d.quiet && !d.stats && !d.strict && d.state == "" && d.appendTo == ""
 	err := p.each(sources, r.tell.read, func(j *job) error {
@@ -271,43 +265,53 @@ func (r *dedupeRun) do(sources []*source) error {
 		}
 		return nil
 	})
+	status := interrupted()
 	var full fullError
 	switch {
 	case err == errEnough:
-		err = nil
+		return nil
 	case errors.As(err, &full):
-		err = full.after(r.lines)
-	}
-	if err == nil && interrupted() {
-		err = exitStatus(exitInterrupted)
+		return full.after(r.lines)
+	case err == nil && status != 0:
+		return exitStatus(status)
 	}
 	return err
 }
 
-// onInterrupt lets a Ctrl-C end the reading where something is to be finished.
-// It returns a function that tells whether there was one.
-func (r *dedupeRun) onInterrupt(p *pipeline) func() bool {
+// onInterrupt lets a Ctrl-C end the reading where something is to be finished; a
+// second one ends the program. It returns a function that tells the exit status,
+// zero if nothing came.
+func (r *dedupeRun) onInterrupt(p *pipeline) func() int {
 	if r.command.state == "" && r.append == nil {
-		return func() bool { return false }
+		return func() int { return 0 }
 	}
-	came, over := make(chan os.Signal, 1), make(chan bool)
-	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
-	interrupted := false
-	ended := make(chan struct{})
+	came, over, ended := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(s) {
+			signal.Notify(came, s)
+		}
+	}
+	status := 0
 	go func() {
 		defer close(ended)
-		select {
-		case <-came:
-			interrupted = true
-			p.interrupt()
-		case <-over:
+		for {
+			select {
+			case s := <-came:
+				if status != 0 {
+					os.Exit(status)
+				}
+				status = 128 + int(s.(syscall.Signal))
+				p.interrupt()
+			case <-over:
+				return
+			}
 		}
 	}()
-	return func() bool {
+	return func() int {
 		signal.Stop(came)
 		close(over)
 		<-ended
-		return interrupted
+		return status
 	}
 }
 
@@ -315,8 +319,8 @@ func (r *dedupeRun) onInterrupt(p *pipeline) func() bool {
 // grows.
 func (r *dedupeRun) write(j *job) error {
 	if r.append != nil {
-		if err := r.append.write(j, true); err != nil {
-			return inputError(r.command.appendTo, err)
+		if err := r.append.write(j); err != nil {
+			return err
 		}
 	}
 	if !r.printing {
@@ -327,9 +331,9 @@ func (r *dedupeRun) write(j *job) error {
 
 // makeDurable is for a moment when all lines so far are added and written.
 func (r *dedupeRun) makeDurable() error {
-	if r.file != nil {
-		if err := r.file.Sync(); err != nil {
-			return inputError(r.command.appendTo, err)
+	if r.append != nil {
+		if err := r.append.file.Sync(); err != nil {
+			return inputError(r.append.path, err)
 		}
 	}
 	return r.seen.sync()
@@ -346,9 +350,9 @@ type dedupeJSON struct {
 // finish prints what there is to print after the lines.
 func (r *dedupeRun) finish(cmd *cobra.Command) error {
 	d := r.command
-	if r.file != nil {
-		if err := r.file.Close(); err != nil {
-			return inputError(d.appendTo, err)
+	if r.append != nil {
+		if err := r.append.file.Close(); err != nil {
+			return inputError(r.append.path, err)
 		}
 	}
 	if d.stats {

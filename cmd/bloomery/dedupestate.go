@@ -26,6 +26,10 @@ func (d *dedupeCommand) openState(sources []*source, limit *limit) (remembered, 
 		if err != nil {
 			return nil, d.stateError(err)
 		}
+		if err := d.refuseKeys(f.NeedsSecret(), f.Meta()); err != nil {
+			f.Close()
+			return nil, err
+		}
 		if keys := uint64(d.keys.n); keys != 0 && keys != f.Plan().Keys {
 			f.Close()
 			return nil, fmt.Errorf("%s: was made for %s keys, not %s: leave -n out, or begin another file", d.state, commas(f.Plan().Keys), commas(keys))
@@ -35,16 +39,31 @@ func (d *dedupeCommand) openState(sources []*source, limit *limit) (remembered, 
 			return nil, fmt.Errorf("%s: was made with -n and without --grow, and cannot grow: begin another file", d.state)
 		}
 		tellRecovered(limit.tell, d.state, f.Recovered())
-		return fileSeen{f, newGauge(f, false), *limit}, nil
+		return fileSeen{fixedSeen{f, newGauge(f, false), limit}}, nil
 	case bloom.KindScalable:
 		f, err := bloom.OpenUpdateScalable(d.state)
 		if err != nil {
 			return nil, d.stateError(err)
 		}
+		if err := d.refuseKeys(f.NeedsSecret(), nil); err != nil {
+			f.Close()
+			return nil, err
+		}
 		tellRecovered(limit.tell, d.state, f.Recovered())
 		return growingSeen{f, limit}, nil
 	}
 	return nil, fmt.Errorf("%s: holds a filter of the kind %v: a state is a filter or a scalable one", d.state, kind)
+}
+
+// refuseKeys refuses filters whose keys are not the lines as they are.
+func (d *dedupeCommand) refuseKeys(keyed bool, meta map[string]string) error {
+	if keyed {
+		return fmt.Errorf("%s: is keyed, which a state cannot be: use a filter without a secret", d.state)
+	}
+	if form := meta[normalizeMeta]; form != "" {
+		return fmt.Errorf("%s: was built with --normalize %s, which dedupe does not do: use another file", d.state, form)
+	}
+	return nil
 }
 
 func tellRecovered(tell *teller, path string, recovered bool) {
@@ -54,6 +73,9 @@ func tellRecovered(tell *teller, path string, recovered bool) {
 }
 
 func (d *dedupeCommand) createState(sources []*source, limit *limit) (remembered, error) {
+	if err := d.countKeys(sources, limit.tell); err != nil {
+		return nil, err
+	}
 	keys, rate, budget := uint64(d.keys.n), float64(d.rate), uint64(d.budget)
 	if keys == 0 || d.grow {
 		if keys == 0 {
@@ -66,7 +88,7 @@ func (d *dedupeCommand) createState(sources []*source, limit *limit) (remembered
 	if err != nil {
 		return nil, d.stateError(err)
 	}
-	return fileSeen{f, newGauge(f, false), *limit}, nil
+	return fileSeen{fixedSeen{f, newGauge(f, false), limit}}, nil
 }
 
 func (d *dedupeCommand) stateError(err error) error {

@@ -79,7 +79,12 @@ func complain(stderr io.Writer, err error) {
 // withAdvice adds to an error of a filter file what to do about it.
 func withAdvice(err error) error {
 	advice := ""
+	var where *fs.PathError
 	switch {
+	case errors.Is(err, bloom.ErrUnclean):
+		return err // see unclean
+	case errors.As(err, &where) && missingDirectory(where.Path) != "":
+		advice = fmt.Sprintf("there is no directory %s", missingDirectory(where.Path))
 	case errors.Is(err, fs.ErrNotExist):
 		advice = "make it with 'bloomery build -o FILE'"
 	case errors.Is(err, bloom.ErrFormat):
@@ -94,4 +99,18 @@ func withAdvice(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: %s", err, advice)
+}
+
+// unclean says what to do about a file that is changed in place, or was when its
+// writer was cut off: it is not damaged.
+func unclean(path string, err error) error {
+	if !errors.Is(err, bloom.ErrUnclean) {
+		return err
+	}
+	unlock, err := lockFilter(path)
+	if err != nil {
+		return err
+	}
+	unlock()
+	return fmt.Errorf("%s: was not closed cleanly: run 'bloomery dedupe --state %s </dev/null' to mend it", path, quoted(path))
 }

@@ -29,6 +29,8 @@ type filterFile struct {
 	packed  bool          // with gzip
 
 	keys *keyMap // from a line to its key
+
+	unlock func() // gives the file's lock back; nil: it is not held
 }
 
 // formatFlags are the flags that say how a file of another program is to be
@@ -69,15 +71,51 @@ func (f *formatFlags) options() (interop.Options, error) {
 type openMode bool
 
 const (
-	toRead   openMode = false // a Filter is mapped
+	toRead   openMode = false // a Filter and a Scalable are mapped
 	toChange openMode = true  // in memory
 )
 
+// openToSave is open for who will save. Until Close nobody else can change the
+// file, but by replacing it, which save notices.
+func (f *formatFlags) openToSave(path string, mode openMode) (*filterFile, error) {
+	unlock, err := lockFilter(path)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := f.openAny(path, mode)
+	if err != nil {
+		unlock()
+		return nil, unclean(path, err)
+	}
+	opened.unlock = unlock
+	return opened, nil
+}
+
+// Close releases the filter and the lock of its file.
+func (f *filterFile) Close() error {
+	if f.unlock != nil {
+		defer f.unlock()
+	}
+	return f.Filter.Close()
+}
+
 // open opens a filter file of whatever kind.
 func (f *formatFlags) open(path string, mode openMode) (*filterFile, error) {
+	opened, err := f.openAny(path, mode)
+	return opened, unclean(path, err)
+}
+
+func (f *formatFlags) openAny(path string, mode openMode) (*filterFile, error) {
 	info, err := os.Stat(path)
-	if err != nil {
+	switch {
+	case err != nil && missingDirectory(path) != "":
+		return nil, fmt.Errorf("%s: there is no directory %s", path, missingDirectory(path))
+	case err != nil:
 		return nil, withAdvice(inputError(path, err))
+	case info.IsDir():
+		return nil, fmt.Errorf("%s: is a directory: name a filter file in it", path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: is not a regular file, which alone can be a filter's: write what comes from it to one first", path)
 	}
 	kind, err := bloom.KindOf(path)
 	opened := &filterFile{path: path, info: info}
@@ -114,6 +152,9 @@ func loadKind(path string, kind bloom.Kind, mode openMode) (interop.Filter, erro
 	case bloom.KindClassic:
 		return orNone(bloom.LoadClassic(path))
 	case bloom.KindScalable:
+		if mode == toRead {
+			return orNone(bloom.OpenScalable(path))
+		}
 		return orNone(bloom.LoadScalable(path))
 	case bloom.KindWindow:
 		return orNone(bloom.LoadWindow(path, nil))
@@ -353,7 +394,8 @@ func (f *filterFile) writePlain(w io.Writer) error {
 	return err
 }
 
-// save puts what the filter has become into the place of the file it came from.
+// save puts what the filter has become into the place of the file that it came
+// from, by openToSave.
 func (f *filterFile) save() error { return replaceFile(f.path, f.info, f.writeTo) }
 
 // keyed are filters that may need a secret.

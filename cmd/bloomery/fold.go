@@ -24,7 +24,8 @@ func newFold() *cobra.Command {
 		Use:   "fold -o OUT F [--by N | --rate P]",
 		Short: "Make a filter smaller that has more room than it needs",
 		Long: `Fold writes to OUT the filter F at a part of its size: the very bits of a smaller
-filter with the same keys. No key is lost, and the rate goes up.
+filter with the same keys. No key is lost, and the rate goes up. OUT is planned
+for the rate that F was planned for, and for as many keys as its size holds then.
 
 With --by N the size is divided by N. Otherwise it is made as small as the rate
 P allows, by default the rate that F was planned for. The size must be divisible:
@@ -66,10 +67,13 @@ func (c *foldCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	after := folded.Report()
+	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
+	if after.Overfull() {
+		tell.warn("%s", overfull(after))
+	}
 	if c.asJSON {
 		return printJSON(cmd.OutOrStdout(), foldedJSON{c.output, by, component{args[0], describeFilter(before), before}, describeFilter(after)})
 	}
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
 	tell.say("%s: %s, false-positive rate now %s", args[0], binarySize(before.Plan.Bytes()), oneIn(before.Rate))
 	tell.say("%s: folded by %d; %s", c.output, by, state(after))
 	return nil

@@ -87,12 +87,12 @@ func (c *infoCommand) run(stdout io.Writer, paths []string) error {
 // verify checks the checksums of a file that was only mapped; all others were
 // checked when they were read.
 func (f *filterFile) verify() error {
-	mapped, ok := f.Filter.(*bloom.Filter)
+	mapped, ok := f.Filter.(interface{ Verify() error })
 	if !ok {
 		return nil
 	}
 	if err := mapped.Verify(); err != nil {
-		return withAdvice(fmt.Errorf("%s: %w", f.path, err))
+		return unclean(f.path, withAdvice(fmt.Errorf("%s: %w", f.path, err)))
 	}
 	return nil
 }

@@ -26,7 +26,10 @@ func TestScript(t *testing.T) {
 		Dir: "testdata",
 		// Under the race detector a program waits a second when it is done, which
 		// makes minutes of hundreds of commands.
-		Setup: func(env *testscript.Env) error { env.Setenv("GORACE", "atexit_sleep_ms=10"); return nil },
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("GORACE", "atexit_sleep_ms=10")
+			return setPorts(env)
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"status": scriptStatus,
 			"lines":  scriptLines,

@@ -40,7 +40,11 @@ func (c *metaCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	f, err := (&formatFlags{}).open(args[0], toRead)
+	open := (&formatFlags{}).open
+	if len(set) > 0 {
+		open = (&formatFlags{}).openToSave
+	}
+	f, err := open(args[0], toRead)
 	if err != nil {
 		return err
 	}
@@ -75,14 +79,20 @@ func (c *metaCommand) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// parseNotes tells keys to print from notes to set.
+// parseNotes tells keys to print from notes to set. Other programs want a word
+// before them, "get" or "set", so it is understood.
 func parseNotes(args []string) (get []string, set map[string]string, err error) {
+	const example = `like "bloomery meta F source" and "bloomery meta F source=elsewhere"`
+	verb := ""
+	if len(args) > 1 && (args[0] == "get" || args[0] == "set") {
+		verb, args = args[0], args[1:]
+	}
 	set = make(map[string]string)
 	for _, arg := range args {
 		key, value, isSet := strings.Cut(arg, "=")
 		switch {
 		case key == "":
-			return nil, nil, usagef("meta wants KEY or KEY=VALUE, not %q", arg)
+			return nil, nil, usagef("meta wants KEY or KEY=VALUE, not %q: %s", arg, example)
 		case !isSet:
 			get = append(get, key)
 		case key == normalizeMeta:
@@ -91,8 +101,8 @@ func parseNotes(args []string) (get []string, set map[string]string, err error) 
 			set[key] = value
 		}
 	}
-	if len(get) > 0 && len(set) > 0 {
-		return nil, nil, usagef("give either KEYs to print or KEY=VALUEs to set")
+	if len(get) > 0 && (len(set) > 0 || verb == "set") || len(set) > 0 && verb == "get" {
+		return nil, nil, usagef("give either KEYs to print or KEY=VALUEs to set, %s", example)
 	}
 	return get, set, nil
 }

@@ -185,11 +185,16 @@ func round(x float64) string {
 	return commas(uint64(math.Round(x)))
 }
 
+// rarest is as rare as a rate is told: nobody ever looks up so many keys.
+const rarest = 1e15
+
 // oneIn writes a rate as people grasp it.
 func oneIn(rate float64) string {
 	switch x := 1 / rate; {
 	case math.IsInf(x, 0):
 		return "0"
+	case x > rarest:
+		return "less than 1 in 10^15"
 	case x < 100:
 		return fmt.Sprintf("1 in %.3g", x)
 	default:

@@ -71,7 +71,7 @@ func TestNumbersForPeople(t *testing.T) {
 			t.Errorf("commas(%d) = %q, want %q", n, got, want)
 		}
 	}
-	for rate, want := range map[float64]string{0: "0", 1: "1 in 1", 0.5: "1 in 2", 0.07: "1 in 14.3", 0.001: "1 in 1,000", 1e-27: "1 in 1e+27"} {
+	for rate, want := range map[float64]string{0: "0", 1: "1 in 1", 0.5: "1 in 2", 0.07: "1 in 14.3", 0.001: "1 in 1,000", 1e-15: "1 in 1,000,000,000,000,000", 5.421e-19: "less than 1 in 10^15", 1e-27: "less than 1 in 10^15"} {
 		if got := oneIn(rate); got != want {
 			t.Errorf("oneIn(%g) = %q, want %q", rate, got, want)
 		}

@@ -3,10 +3,10 @@ package main
 import (
 	"bytes"
 	"io"
+	"math"
 	"math/bits"
 	"runtime"
 	"sync"
-	"sync/atomic"
 	"time"
 )
 
@@ -28,6 +28,7 @@ type pipeline struct {
 	to        seen // nil: nothing is added
 	separator byte
 	owners    int
+	careful   bool          // a line is added when it was written
 	syncEvery time.Duration // zero: never
 
 	free   chan *job // to read into
@@ -36,6 +37,11 @@ type pipeline struct {
 	add    []chan *job
 	out    chan *job // the same jobs, in order
 	flying sync.WaitGroup
+
+	written chan struct{} // to who is careful: the last job was written
+	fresh   hashSet       // of the job under way
+
+	held bytesHeld // by jobs that were read
 
 	stop chan struct{} // closed: read no more, finish what was read
 	quit chan struct{} // closed: the output wants no more
@@ -57,36 +63,16 @@ type seen interface {
 	blocks() uint64
 
 	// room is asked while nobody adds: how many more keys may be new before it must
-	// be asked again, as the blocks may change. An error ends the run.
+	// be asked again, as the blocks may change. An error ends the run. grows tells
+	// that beyond it add makes room by itself.
 	room() (int64, error)
+	grows() bool
+
+	// look is add without adding.
+	look(hashes []uint64, found []bool)
 
 	// sync makes what was added durable.
 	sync() error
-}
-
-// A job is a block of lines on its way.
-type job struct {
-	text    []byte // whole lines, each with its separator
-	ends    []int  // where each ends, behind the separator
-	hashes  []uint64
-	parts   []part       // one for each owner
-	answers []bool       // what was decided of each line
-	count   atomic.Int64 // of answers that are true
-	own     any          // of who does the work
-
-	worked chan struct{}
-	left   atomic.Int32 // owners that are not done
-	added  chan struct{}
-
-	err    error         // ends the stream, after the lines
-	synced chan struct{} // not nil: no lines, make durable what came before
-}
-
-// part is an owner's share of a job: hashes, and which lines they are of.
-type part struct {
-	hashes []uint64
-	lines  []int32
-	isNew  []bool
 }
 
 const (
@@ -96,12 +82,21 @@ const (
 )
 
 // newAdding makes a pipeline that adds all lines, and answers which are new.
-func newAdding(to seen, separator byte, syncEvery time.Duration) *pipeline {
-	p := &pipeline{to: to, separator: separator, syncEvery: syncEvery, owners: runtime.GOMAXPROCS(0)}
+func newAdding(to seen, separator byte) *pipeline {
+	p := &pipeline{to: to, separator: separator, owners: runtime.GOMAXPROCS(0)}
 	p.work = p.hash
 	if to.blocks() == 0 {
 		p.owners = 1
 	}
+	return p.start()
+}
+
+// newCareful makes a pipeline that adds a line when it was written: of a run that
+// is cut off none is lost, and the last ones may come again. Every so often, if
+// that is not zero, it has what was added made durable.
+func newCareful(to seen, separator byte, syncEvery time.Duration) *pipeline {
+	p := &pipeline{to: to, separator: separator, owners: 1, careful: true, syncEvery: syncEvery, written: make(chan struct{}, 1)}
+	p.work = p.hash
 	return p.start()
 }
 
@@ -117,6 +112,7 @@ func (p *pipeline) start() *pipeline {
 	jobs := 2*cpus + spareJobs
 	p.free, p.raw, p.read = make(chan *job, jobs), make(chan *job, jobs), make(chan *job, jobs)
 	p.out = make(chan *job, jobs+2) // and those that have no lines
+	p.held.freed.L = &p.held
 	p.stop, p.quit, p.done = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	for range jobs {
 		p.free <- &job{parts: make([]part, p.owners), worked: make(chan struct{}, 1), added: make(chan struct{}, 1)}
@@ -145,11 +141,15 @@ func (p *pipeline) each(sources []*source, count func(int), do func(*job) error)
 		}
 		if err != nil {
 			close(p.quit)
+			p.held.free(math.MaxInt / 2)
 			break
 		}
 		if j.synced != nil {
 			close(j.synced)
 			continue
+		}
+		if p.careful {
+			p.written <- struct{}{}
 		}
 		p.recycle(j)
 	}
@@ -161,6 +161,13 @@ func (p *pipeline) each(sources []*source, count func(int), do func(*job) error)
 func (p *pipeline) interrupt() { close(p.stop) }
 
 func (p *pipeline) recycle(j *job) {
+	if j.parted {
+		return
+	}
+	if j.whole != nil {
+		j = j.whole
+	}
+	p.held.free(cap(j.text))
 	if cap(j.text) > keepForJob {
 		j.text = nil
 	}
@@ -207,6 +214,7 @@ func (p *pipeline) readSource(s *source, in *stream) error {
 			return inputError(s.name(), err)
 		}
 		j.text = text
+		p.held.take(cap(text))
 		if !p.pass(j) {
 			return errEnough
 		}
@@ -254,14 +262,6 @@ func (p *pipeline) hash(j *job) {
 		j.ends = append(j.ends, at)
 	}
 	j.answers = grown(j.answers, len(j.hashes))
-}
-
-// grown returns a slice of n elements, in the room of s if that is enough.
-func grown[E any](s []E, n int) []E {
-	if cap(s) < n {
-		return make([]E, n, n+n/4)
-	}
-	return s[:n]
 }
 
 // sequence deals the jobs out, in order. It alone decides when the filter may
@@ -351,28 +351,84 @@ func (p *pipeline) deal(j *job) {
 		p.out <- j
 		return
 	}
-	lines := int64(len(j.hashes))
-	if lines > p.left && !p.look() {
+	if p.stopped() {
 		return
 	}
+	lines := len(j.hashes)
+	if int64(lines) <= p.left {
+		p.dealOut(j)
+		return
+	}
+	if !p.look() {
+		return
+	}
+	if int64(lines) <= p.left || p.to.grows() {
+		p.dealOut(j)
+		return
+	}
+	for at := 0; at < lines; { // stop at the line where the filter is full
+		if p.left <= 0 && !p.look() {
+			return
+		}
+		n := int(min(max(p.left, fewestLines), int64(lines-at)))
+		p.dealOut(j.part(at, at+n))
+		at += n
+	}
+}
+
+// fewestLines are decided between two looks at how full the filter is.
+const fewestLines = 16
+
+// dealOut hands the keys of a job to who adds them.
+func (p *pipeline) dealOut(j *job) {
 	j.count.Store(0)
-	if lines > p.left { // the filter may grow: one line after the other
+	p.left -= int64(len(j.hashes))
+	switch {
+	case p.careful:
+		p.addCarefully(j)
+	case p.left < 0: // the filter may grow: one line after the other
+		p.flying.Wait()
 		j.count.Store(int64(p.to.add(j.hashes, j.answers)))
-		p.left = 0
 		j.added <- struct{}{}
 		p.out <- j
-		return
+	default:
+		if p.owners > 1 {
+			p.split(j)
+		}
+		j.left.Store(int32(p.owners))
+		p.flying.Add(p.owners)
+		for _, add := range p.add {
+			add <- j
+		}
+		p.out <- j
 	}
-	p.left -= lines
-	if p.owners > 1 {
-		p.split(j)
+}
+
+// addCarefully decides, waits until the lines are written, and then adds.
+func (p *pipeline) addCarefully(j *job) {
+	p.to.look(j.hashes, j.answers)
+	p.fresh.reset(len(j.hashes))
+	for i, found := range j.answers {
+		j.answers[i] = !found && p.fresh.add(j.hashes[i])
 	}
-	j.left.Store(int32(p.owners))
-	p.flying.Add(p.owners)
-	for _, add := range p.add {
-		add <- j
-	}
+	j.count.Store(int64(len(p.fresh.hashes)))
+	j.added <- struct{}{}
 	p.out <- j
+	select {
+	case <-p.quit:
+	case <-p.written:
+		p.to.add(p.fresh.hashes, make([]bool, len(p.fresh.hashes)))
+	}
+}
+
+// stopped reports whether the output wants no more.
+func (p *pipeline) stopped() bool {
+	select {
+	case <-p.quit:
+		return true
+	default:
+		return false
+	}
 }
 
 // look waits until nobody adds and asks how much room there is. It is false if
@@ -430,13 +486,4 @@ func (p *pipeline) addJobs(i int, jobs <-chan *job) {
 		}
 		p.flying.Done()
 	}
-}
-
-func (s *part) addTo(to seen, isNew []bool) (count int) {
-	s.isNew = grown(s.isNew, len(s.hashes))
-	count = to.add(s.hashes, s.isNew)
-	for i, line := range s.lines {
-		isNew[line] = s.isNew[i]
-	}
-	return count
 }

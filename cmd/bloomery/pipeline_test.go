@@ -89,7 +89,7 @@ func TestPipelineErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := fixedSeen{f, newGauge(f, false), limit{}}
+	s := fixedSeen{f, newGauge(f, false), &limit{}}
 	path := filepath.Join(t.TempDir(), "lines")
 	var text bytes.Buffer
 	for i := range 1_000_000 {
@@ -104,7 +104,7 @@ func TestPipelineErrors(t *testing.T) {
 	}
 	enough := errors.New("enough lines")
 	jobs := 0
-	err = newAdding(s, '\n', 0).each(found, func(int) {}, func(*job) error {
+	err = newAdding(s, '\n').each(found, func(int) {}, func(*job) error {
 		jobs++
 		if jobs == 3 {
 			return enough
@@ -120,7 +120,7 @@ func TestPipelineErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := 0
-	err = newAdding(s, '\n', 0).each(found, func(int) {}, func(j *job) error {
+	err = newAdding(s, '\n').each(found, func(int) {}, func(j *job) error {
 		lines += len(j.ends)
 		return nil
 	})

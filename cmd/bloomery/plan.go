@@ -25,12 +25,13 @@ type planCommand struct {
 func newPlan() *cobra.Command {
 	p := &planCommand{}
 	cmd := &cobra.Command{
-		Use:   "plan {-n N -p P | -n N -m BITS | -p P -m BITS} [-k K]",
+		Use:   "plan {-n N [-p P] | -n N -m BITS | -p P -m BITS} [-k K]",
 		Short: "Work out how large a filter must be, or what it can hold",
 		Long: `Plan sizes a filter from two of n (different keys), p (false-positive rate) and
 m (bits), and prints the rest: what it costs, how the other layouts compare,
 whether it fits into this machine's memory, and commands to paste. Nothing is
-made. With all three it says whether m bits keep the rate.
+made. With all three it says whether m bits keep the rate, and with n alone p is
+0.001, as in build.
 
 The layouts are
   paired     the default, and what build makes: two cache lines a lookup, at a
@@ -56,7 +57,7 @@ filter with a tenth of its keys up to ten times as many.`,
 	}
 	flags := cmd.Flags()
 	flags.VarP(&p.keys, "keys", "n", "n, the number of different keys: 1000000, 1e6, 1_000_000, 1M")
-	flags.VarP(&p.rate, "rate", "p", `p, the false-positive rate: 0.001, 0.1%, 1/1000, "1 in 1000"`)
+	flags.VarP(&p.rate, "rate", "p", `p, the false-positive rate: 0.001, 0.1%, 1/1000, "1 in 1000" (with -n alone: 0.001)`)
 	flags.VarP(&p.bits, "bits", "m", "m, the size in bits, or in bytes with a unit like 2GiB")
 	flags.IntVarP(&p.probes, "probes", "k", 0, "`K`, the bits set per key: paired and counting even, 2 to 16; split 8; classic 1 to 255 (default: the best)")
 	flags.StringSliceVar(&p.layouts, "layout", nil, "the `LAYOUTS` to compare, the planned one first: "+strings.Join(layoutNames(), ",")+" (default: all)")
@@ -72,6 +73,9 @@ func (p *planCommand) run(stdout io.Writer) error {
 	chosen, err := parseLayouts(p.layouts)
 	if err != nil {
 		return err
+	}
+	if p.keys != 0 && p.rate == 0 && p.bits == 0 && p.probes == 0 {
+		p.rate = defaultRate
 	}
 	if err := p.checkLetters(chosen[0]); err != nil {
 		return err

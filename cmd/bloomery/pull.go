@@ -2,9 +2,7 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	little "encoding/binary"
 	"fmt"
 	"io"
 
@@ -59,14 +57,11 @@ func (c *pullCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	defer from.Close()
 	ctx := cmd.Context()
-	if ctx == nil {
-		ctx = context.Background()
-	}
 	header, err := from.header(ctx)
 	if err != nil {
 		return err
 	}
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, []*source{{regular: true, bytes: header.total()}})
+	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, []*source{{regular: true, bytes: header.fileBytes()}})
 	written := int64(0)
 	err = replaceFile(c.output, nil, func(w io.Writer) error {
 		if written, err = from.download(ctx, header, w, tell.read); err != nil {
@@ -90,9 +85,6 @@ func (c *pullCommand) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// dumpHeader is the first chunk of a dump.
-type dumpHeader []byte
-
 // header asks for the first chunk.
 func (f *remoteFilter) header(ctx context.Context) (dumpHeader, error) {
 	next, chunk, err := f.scanDump(ctx, 0)
@@ -100,95 +92,53 @@ func (f *remoteFilter) header(ctx context.Context) (dumpHeader, error) {
 		return nil, err
 	}
 	h := dumpHeader(chunk)
-	if next != 1 || !h.ours() && !h.redisBloom() {
-		return nil, fmt.Errorf("%s: the dump begins as none of RedisBloom's and none of ours: what wrote it is newer than this bloomery, or no RedisBloom", f.url)
+	if err := h.check(); err != nil {
+		return nil, fmt.Errorf("%s: the dump begins neither as RedisBloom's nor as ours: what wrote it is newer than this bloomery, or no RedisBloom: %w", f.url, err)
+	}
+	if next != 1 {
+		return nil, fmt.Errorf("%s: the dump goes on at %d instead of 1: is the server one of RedisBloom's kind?", f.url, next)
 	}
 	return h, nil
 }
 
-func (h dumpHeader) ours() bool {
-	return bytes.HasPrefix(h, []byte("bloomery")) && len(h) >= headBytesOfOurs
-}
-
-// The header of RedisBloom's dump is 20 bytes and 53 for each layer; see package
-// interop.
-const (
-	chainHeadBytes  = 20
-	chainLayerBytes = 53
-)
-
-func (h dumpHeader) redisBloom() bool {
-	return len(h) >= chainHeadBytes+chainLayerBytes &&
-		uint64(len(h)) == chainHeadBytes+chainLayerBytes*uint64(little.LittleEndian.Uint32(h[8:]))
-}
-
-// total is how many bytes the whole dump has, by what its header says, and -1
-// where that says nothing.
-func (h dumpHeader) total() int64 {
-	if h.ours() {
-		// Of the two pages of state the one with the higher generation is in force.
-		// The length of the file lies behind the offset of its checksums.
-		first, second := h[4096:], h[8192:]
-		if little.LittleEndian.Uint64(second) > little.LittleEndian.Uint64(first) {
-			first = second
-		}
-		return int64(little.LittleEndian.Uint64(first[32:]))
-	}
-	sum := uint64(len(h))
-	for layer := h[chainHeadBytes:]; len(layer) > 0; layer = layer[chainLayerBytes:] {
-		sum += little.LittleEndian.Uint64(layer)
-	}
-	return int64(sum)
-}
-
-// like reports whether another header is of the same filter, which may have got
-// keys and layers since.
-func (h dumpHeader) like(later dumpHeader) bool {
-	if h.ours() || later.ours() {
-		return h.ours() && later.ours() // checksums tell the rest
-	}
-	if len(later) < len(h) || !bytes.Equal(h[12:chainHeadBytes], later[12:chainHeadBytes]) {
-		return false
-	}
-	for at := chainHeadBytes; at < len(h); at += chainLayerBytes {
-		a, b := h[at:at+chainLayerBytes], later[at:at+chainLayerBytes]
-		if !bytes.Equal(a[:16], b[:16]) || !bytes.Equal(a[24:], b[24:]) { // all but the items
-			return false
-		}
-	}
-	return true
-}
-
-// download writes the dump that begins with the header, one chunk behind the
-// other.
+// download writes the file that is behind the header, one chunk after the other.
 func (f *remoteFilter) download(ctx context.Context, h dumpHeader, w io.Writer, received func(int)) (written int64, err error) {
-	total := h.total()
-	n, err := w.Write(h)
-	written = int64(n)
-	received(n)
-	for next := int64(1); err == nil && written < total; {
+	total, next := h.fileBytes(), int64(1)
+	put := func(b []byte) error {
+		n, err := w.Write(b)
+		written += int64(n)
+		received(n)
+		return err
+	}
+	if h.redisBloom() { // whose header is in the file
+		err = put(h)
+	}
+	for err == nil && written < total {
 		var chunk []byte
 		if next, chunk, err = f.scanDump(ctx, next); err != nil {
 			return written, err
 		}
-		if len(chunk) == 0 || next <= 0 {
-			return written, fmt.Errorf("%s: the dump ends after %d bytes of %d: the filter was deleted or replaced meanwhile: run the command again", f.url, written, total)
+		if len(chunk) == 0 || next <= 0 || int64(len(chunk)) > total-written {
+			return written, f.changed()
 		}
-		if int64(len(chunk)) > total-written {
-			return written, fmt.Errorf("%s: the dump goes on behind its end, at %d bytes: the filter was replaced meanwhile: run the command again", f.url, total)
-		}
-		n, err = w.Write(chunk)
-		written += int64(n)
-		received(n)
+		err = put(chunk)
 	}
 	if err != nil {
 		return written, err
 	}
-	later, err := f.header(ctx)
-	if err != nil || !h.like(later) {
-		return written, fmt.Errorf("%s: the filter was deleted or replaced meanwhile: run the command again", f.url)
+	if h.ours() { // of one moment, and with checksums; this tells the server that we have it
+		_, _, err = f.scanDump(ctx, next)
+		return written, err
 	}
-	return written, nil
+	later, err := f.header(ctx)
+	if err == nil && !h.grewTo(later) {
+		err = f.changed()
+	}
+	return written, err
+}
+
+func (f *remoteFilter) changed() error {
+	return fmt.Errorf("%s: the filter was deleted or replaced meanwhile: run the command again", f.url)
 }
 
 // verify checks the file that replaceFile is writing, before it gets its name.

@@ -2,15 +2,10 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"strconv"
 	"time"
 
-	"github.com/bloomery/bloom"
-	"github.com/bloomery/bloom/interop"
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 )
@@ -77,6 +72,7 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	defer dump.close()
 	to, err := c.connect(args[1])
 	if err != nil {
 		return err
@@ -90,7 +86,7 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, []*source{{regular: true, bytes: dump.bytes}})
 	err = to.upload(ctx, dump, c.force, tell.read)
 	tell.finish()
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return exitStatus(exitInterrupted)
 	}
 	if err != nil {
@@ -102,100 +98,6 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	tell.say("%s: %s, %s", to.url, dump.kind, state(from.Report()))
 	return nil
-}
-
-// A dump is a filter in the chunks that BF.LOADCHUNK takes.
-type dump struct {
-	kind   string
-	bytes  int64 // of all chunks, if they are known
-	chunks iter.Seq2[chunk, error]
-}
-
-// chunk is a part of a dump and the iterator that it is loaded with.
-type chunk struct {
-	iterator int64
-	data     []byte
-}
-
-// largestChunk is what RedisBloom's own dumps are cut into.
-const largestChunk = 16 << 20
-
-// dumpOf is the dump of a filter that servers have.
-func dumpOf(f *filterFile) (*dump, error) {
-	if chain, ok, err := chainIn(f); ok || err != nil {
-		return dumpOfChain(chain), err
-	}
-	switch f.Filter.(type) {
-	case *bloom.Filter, *bloom.Scalable, *bloom.Window:
-		return dumpOfOurs(f), nil
-	}
-	const servers = "servers have filters of RedisBloom's kind, and of ours a filter, a scalable and a window"
-	if _, ok := f.Filter.(countingFilter); ok {
-		return nil, fmt.Errorf("%s: is a counting filter, and %s: make a filter of it with 'bloomery convert --to bloomery'", f.path, servers)
-	}
-	return nil, fmt.Errorf("%s: is a %s, and %s: build one from its keys", f.path, f.kind, servers)
-}
-
-// chainIn is the filter as RedisBloom has it, if its bits are of that kind.
-func chainIn(f *filterFile) (chain *interop.Chain, ok bool, err error) {
-	switch filter := f.Filter.(type) {
-	case *chainFilter:
-		return filter.Chain, true, nil
-	case *bloom.Classic:
-		if filter.Scheme() == bloom.SchemeRedisBloom {
-			chain, err = interop.ChainOf(filter)
-			return chain, true, err
-		}
-	}
-	return nil, false, nil
-}
-
-func dumpOfChain(chain *interop.Chain) *dump {
-	if chain == nil {
-		return nil
-	}
-	d := &dump{kind: "redisbloom", bytes: int64(len(chain.Header()))}
-	for _, l := range chain.Layers() {
-		d.bytes += int64(l.Bytes)
-	}
-	d.chunks = func(yield func(chunk, error) bool) {
-		for next, data := chain.ScanDump(0); next != 0 && yield(chunk{next, data}, nil); {
-			next, data = chain.ScanDump(next)
-		}
-	}
-	return d
-}
-
-// headBytesOfOurs are the pages before the body of a file of ours. They are the
-// first chunk of its dump; the iterators of the others count from there.
-const headBytesOfOurs = 3 * 4096
-
-// dumpOfOurs cuts the file that the filter would be saved as.
-func dumpOfOurs(f *filterFile) *dump {
-	return &dump{kind: f.kind, bytes: f.info.Size(), chunks: func(yield func(chunk, error) bool) {
-		r, w := io.Pipe()
-		defer r.Close() // ends the writer if the chunks are not all wanted
-		go func() { w.CloseWithError(f.writeTo(w)) }()
-		size, sent := headBytesOfOurs, int64(1)
-		for {
-			data := make([]byte, size)
-			n, err := io.ReadFull(r, data)
-			if n == 0 && err == io.EOF {
-				return
-			}
-			if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
-				yield(chunk{}, fmt.Errorf("%s: %w", f.path, err))
-				return
-			}
-			if size == largestChunk {
-				sent += int64(n)
-			}
-			if !yield(chunk{sent, data[:n]}, nil) {
-				return
-			}
-			size = largestChunk
-		}
-	}}
 }
 
 // mayTake refuses a name that has a filter already, unless it is to be replaced,
@@ -267,7 +169,7 @@ func (f *remoteFilter) upload(ctx context.Context, d *dump, force bool, sent fun
 // explainLoad is explain for a chunk that was refused.
 func (f *remoteFilter) explainLoad(err error, d *dump) error {
 	if answer, ok := rueidis.IsRedisErr(err); ok && d.kind != "redisbloom" && answer.Error() == "received bad data" {
-		return fmt.Errorf("%s: %w: RedisBloom has no %s filters: push it to 'bloomery serve', or build one with --format redisbloom", f.url, err, d.kind)
+		return fmt.Errorf("%s: %w: what RedisBloom takes is its own kind, and this is a %s of ours: push it to 'bloomery serve', or build one with --format redisbloom", f.url, err, d.kind)
 	}
 	return f.explain(err)
 }

@@ -110,7 +110,8 @@ func (r *remoteFlags) connect(arg string) (*remoteFilter, error) {
 		}
 	}
 	options.DisableCache = true
-	options.DisableRetry = true // a chunk too many is better noticed
+	options.PipelineMultiplex = -1 // one connection, on which commands keep their order
+	options.DisableRetry = true    // a chunk too many is better noticed
 	options.ClientName = "bloomery"
 	options.Dialer = net.Dialer{Timeout: dialTime}
 	options.ConnWriteTimeout = quietTime
@@ -205,9 +206,5 @@ func (f *remoteFilter) explain(err error) error {
 // untilInterrupted is a context that ends by Ctrl-C or SIGTERM, so that what was
 // begun on a server can be taken back.
 func untilInterrupted(cmd *cobra.Command) (context.Context, context.CancelFunc) {
-	ctx := cmd.Context()
-	if ctx == nil {
-		ctx = context.Background()
-	}
-	return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	return signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 }

@@ -12,12 +12,21 @@ import (
 	"path/filepath"
 	"runtime"
 	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/bloomery/bloom"
 )
 
 // Writing a filter file so that its path never holds half of one, whatever
-// happens, Ctrl-C among it.
+// happens, Ctrl-C among it, and nobody's lines are lost.
 
-const exitInterrupted = 130 // 128 and the number of SIGINT, as in a shell
+// The exit codes of signals: 128 and the signal's number, as in a shell.
+const (
+	exitHangup      = 128 + 1
+	exitInterrupted = 128 + 2
+	exitTerminated  = 128 + 15
+)
 
 // beside is the unfinished file that is to replace another, if there is one.
 var beside struct {
@@ -25,28 +34,65 @@ var beside struct {
 	path string
 }
 
+// watching is the teller whose progress bar may be on the terminal.
+var watching atomic.Pointer[teller]
+
 // exitWhenInterrupted makes Ctrl-C, from the first call on, end the program and
-// leave no half file. Who was told to ignore it, as by nohup, goes on ignoring it.
+// leave no half file; so does the end of the session, or of the system. Who was
+// told to ignore one of them, as by nohup, goes on ignoring it.
 var exitWhenInterrupted = sync.OnceFunc(func() {
-	if signal.Ignored(os.Interrupt) {
-		return
-	}
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt)
-	go func() {
-		<-interrupts
-		beside.Lock() // and never unlocked: a rename is done, or not begun
-		if beside.path != "" {
-			os.Remove(beside.path)
+	codes := map[os.Signal]int{os.Interrupt: exitInterrupted, syscall.SIGTERM: exitTerminated, syscall.SIGHUP: exitHangup}
+	interrupts := make(chan os.Signal, len(codes))
+	for sign := range codes {
+		if !signal.Ignored(sign) {
+			signal.Notify(interrupts, sign)
 		}
-		os.Exit(exitInterrupted)
+	}
+	go func() {
+		came := <-interrupts
+		beside.Lock() // and never unlocked: a rename is done, or not begun
+		tidyUp()
+		os.Exit(codes[came])
 	}()
 })
 
-// replaceFile lets write fill a file beside path, and puts it in path's place.
-// If was is not nil, path must still be that file: who changed it meanwhile
-// would lose what was changed.
+// tidyUp leaves no half file, and the terminal as it was. The caller has locked
+// beside.
+func tidyUp() {
+	if beside.path != "" {
+		os.Remove(beside.path)
+	}
+	if tell := watching.Load(); tell != nil {
+		tell.finish()
+	}
+}
+
+// lockFilter keeps others from changing the filter file at path in place, as
+// 'dedupe --state' does, until unlock: their lines would be lost with the file
+// that is replaced. Where there is no file, or no such lock, nobody can.
+func lockFilter(path string) (unlock func(), err error) {
+	unlock, err = bloom.Lock(path)
+	if errors.Is(err, bloom.ErrLocked) {
+		return nil, fmt.Errorf("%s: is in use by another process: wait for it to end", path)
+	}
+	if err != nil {
+		return func() {}, nil
+	}
+	return unlock, nil
+}
+
+// replaceFile lets write fill a file beside path, and puts it in path's place. It
+// takes the lock of a file that is there, unless was is given: then the caller has
+// it, and path must still be that file: who changed it meanwhile would lose what
+// was changed.
 func replaceFile(path string, was fs.FileInfo, write func(io.Writer) error) error {
+	if was == nil {
+		unlock, err := lockFilter(path)
+		if err != nil {
+			return err
+		}
+		defer unlock()
+	}
 	exitWhenInterrupted()
 	file, err := createBeside(path)
 	if err != nil {
@@ -146,20 +192,37 @@ func syncDirectory(path string) error {
 	return nil
 }
 
-// mayWrite refuses to overwrite a file that was not meant to be.
+// mayWrite refuses to overwrite a file that was not meant to be, and before the
+// work what would go wrong after it.
 func mayWrite(path string, force bool) error {
 	if path == "" || path == "-" {
 		return usagef("name the file to write: -o FILE")
 	}
-	if force {
-		return nil
-	}
 	_, err := os.Lstat(path)
-	if err == nil {
+	switch {
+	case err == nil && !force:
 		return fmt.Errorf("%s: is there already: give another name, or --force to replace it", path)
-	}
-	if errors.Is(err, fs.ErrNotExist) {
+	case err == nil:
+		unlock, err := lockFilter(path)
+		if err != nil {
+			return err
+		}
+		unlock()
 		return nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return inputError(path, err)
 	}
-	return inputError(path, err)
+	if directory := missingDirectory(path); directory != "" {
+		return fmt.Errorf("%s: there is no directory %s: make it first", path, directory)
+	}
+	return nil
+}
+
+// missingDirectory is the directory that a file is to be in, if that is not there.
+func missingDirectory(path string) string {
+	directory := filepath.Dir(path)
+	if _, err := os.Stat(directory); errors.Is(err, fs.ErrNotExist) {
+		return directory
+	}
+	return ""
 }

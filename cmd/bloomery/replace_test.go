@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -9,17 +10,27 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"github.com/bloomery/bloom"
+	"github.com/schollz/progressbar/v3"
 )
 
-// TestInterruptedExitCode: Ctrl-C ends add with 130 and leaves the file alone.
-// The script add_interrupted has the same in a session, where the code cannot be
-// seen.
+// TestInterruptedExitCode: Ctrl-C ends add with 130 and leaves the file alone, as
+// do the end of the session and of the system. The script add_interrupted has the
+// same in a session, where the code cannot be seen.
 func TestInterruptedExitCode(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("no SIGINT can be sent there")
 	}
+	for sign, want := range map[os.Signal]int{os.Interrupt: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
+		t.Run(sign.String(), func(t *testing.T) { testInterrupted(t, sign, want) })
+	}
+}
+
+func testInterrupted(t *testing.T, sign os.Signal, want int) {
 	dir := t.TempDir()
 	filter := filepath.Join(dir, "seen.bloom")
 	if _, stderr, code := command(t, "build", "-n", "100", "-o", filter); code != exitDone {
@@ -42,12 +53,12 @@ func TestInterruptedExitCode(t *testing.T) {
 		io.WriteString(stdin, strings.Repeat("line\n", 1000))
 	}
 	time.Sleep(100 * time.Millisecond)
-	if err := add.Process.Signal(os.Interrupt); err != nil {
+	if err := add.Process.Signal(sign); err != nil {
 		t.Fatal(err)
 	}
 	var exit *exec.ExitError
-	if err := add.Wait(); !errors.As(err, &exit) || exit.ExitCode() != exitInterrupted {
-		t.Errorf("add ended with %v, want exit code %d", err, exitInterrupted)
+	if err := add.Wait(); !errors.As(err, &exit) || exit.ExitCode() != want {
+		t.Errorf("add ended with %v, want exit code %d", err, want)
 	}
 	after, err := os.ReadFile(filter)
 	if err != nil || string(after) != string(before) {
@@ -62,6 +73,60 @@ func wantAlone(t *testing.T, path string) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(entries) != 1 {
 		t.Errorf("beside %s: %v, %v", filepath.Base(path), entries, err)
+	}
+}
+
+// TestTidyUp: what a signal leaves is no half file and no progress bar.
+func TestTidyUp(t *testing.T) {
+	half := filepath.Join(t.TempDir(), "half")
+	if err := os.WriteFile(half, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	var terminal bytes.Buffer
+	bar := progressbar.NewOptions64(100, progressbar.OptionSetWriter(&terminal))
+	bar.Add64(50)
+	drawn := terminal.Len()
+	watching.Store(&teller{to: &terminal, bar: bar, shown: true})
+	defer watching.Store(nil)
+	beside.Lock()
+	defer beside.Unlock()
+	beside.path = half
+	tidyUp()
+	beside.path = ""
+	if _, err := os.Stat(half); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the half file: %v, want none", err)
+	}
+	after := terminal.String()[drawn:]
+	if line := strings.ReplaceAll(after, "\r", ""); after == "" || strings.TrimSpace(line) != "" {
+		t.Errorf("behind the bar came %q, want blanks over it", after)
+	}
+}
+
+// TestReplaceFileInUse: a filter that somebody changes in place is not replaced.
+func TestReplaceFileInUse(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "seen.bloom")
+	f, err := bloom.Config{Keys: 100, Rate: 0.01}.Create(path, nil)
+	if err != nil {
+		t.Skip(err) // where no file can be changed in place
+	}
+	write := func(w io.Writer) error { _, err := io.WriteString(w, "another"); return err }
+	for name, err := range map[string]error{
+		"replaceFile":      replaceFile(path, nil, write),
+		"mayWrite --force": mayWrite(path, true),
+		"unclean":          unclean(path, bloom.ErrUnclean),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "is in use by another process") {
+			t.Errorf("%s: %v, want it to be in use", name, err)
+		}
+	}
+	if err := f.Close(); err != nil { // which says so if it was replaced
+		t.Fatal(err)
+	}
+	if err := mayWrite(path, true); err != nil {
+		t.Error(err)
+	}
+	if err := replaceFile(path, nil, write); err != nil {
+		t.Error(err)
 	}
 }
 

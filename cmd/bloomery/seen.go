@@ -14,36 +14,34 @@ import (
 type fixedSeen struct {
 	*bloom.Filter
 	gauge *gauge
-	limit limit
+	limit *limit
 }
 
 func (s fixedSeen) hash(key []byte) uint64                { return s.Hash(key) }
+func (s fixedSeen) look(hashes []uint64, found []bool)    { s.ContainsHashes(hashes, found) }
 func (s fixedSeen) add(hashes []uint64, isNew []bool) int { return s.AddDisjoint(hashes, isNew) }
 func (s fixedSeen) blocks() uint64                        { return s.Plan().Blocks }
 func (s fixedSeen) room() (int64, error)                  { return s.limit.room(s.gauge, s.Added()) }
+func (s fixedSeen) grows() bool                           { return false }
 func (s fixedSeen) sync() error                           { return nil }
 
 // fileSeen is fixedSeen in a file, which one goroutine may add to.
-type fileSeen struct {
-	*bloom.Filter
-	gauge *gauge
-	limit limit
-}
+type fileSeen struct{ fixedSeen }
 
-func (s fileSeen) hash(key []byte) uint64                { return s.Hash(key) }
 func (s fileSeen) add(hashes []uint64, isNew []bool) int { return s.AddHashes(hashes, isNew) }
 func (s fileSeen) blocks() uint64                        { return 0 }
-func (s fileSeen) room() (int64, error)                  { return s.limit.room(s.gauge, s.Added()) }
 func (s fileSeen) sync() error                           { return s.Sync() }
 
-// growingSeen adds layers as it needs them.
+// growingSeen adds layers as it needs them, in memory or in a file.
 type growingSeen struct {
 	*bloom.Scalable
 	limit *limit
 }
 
 func (s growingSeen) hash(key []byte) uint64                { return s.Hash(key) }
+func (s growingSeen) look(hashes []uint64, found []bool)    { s.ContainsHashes(hashes, found) }
 func (s growingSeen) add(hashes []uint64, isNew []bool) int { return s.AddHashes(hashes, isNew) }
+func (s growingSeen) grows() bool                           { return true }
 func (s growingSeen) sync() error                           { return s.Sync() }
 
 func (s growingSeen) blocks() uint64 {
@@ -52,22 +50,38 @@ func (s growingSeen) blocks() uint64 {
 }
 
 func (s growingSeen) room() (int64, error) {
-	if err := s.Err(); err != nil && !s.limit.told {
-		s.limit.told = true
-		s.limit.tell.warn("%v: new lines get lost at a higher rate from here on", err)
+	if err := s.Err(); err != nil {
+		return math.MaxInt64, s.limit.over(err.Error())
 	}
 	_, room := s.Newest()
 	return int64(min(room, math.MaxInt64)), nil
 }
 
-// windowSeen forgets.
-type windowSeen struct{ *bloom.Window }
+// windowSeen forgets. When more lines come in one span than planned, the rate
+// rises until they are forgotten.
+type windowSeen struct {
+	*bloom.Window
+	gauge *gauge
+	limit *limit
+}
 
 func (s windowSeen) hash(key []byte) uint64                { return s.Hash(key) }
+func (s windowSeen) look(hashes []uint64, found []bool)    { s.ContainsHashes(hashes, found) }
 func (s windowSeen) add(hashes []uint64, isNew []bool) int { return s.AddHashes(hashes, isNew) }
 func (s windowSeen) blocks() uint64                        { return s.Plan().Blocks }
-func (s windowSeen) room() (int64, error)                  { return math.MaxInt64, nil }
+func (s windowSeen) grows() bool                           { return false }
 func (s windowSeen) sync() error                           { return nil }
+
+func (s windowSeen) room() (int64, error) {
+	added := uint64(0)
+	for _, g := range s.Sizes() {
+		added += g.Added
+	}
+	if added < s.gauge.added { // some were forgotten
+		s.gauge.added = added
+	}
+	return s.limit.room(s.gauge, added)
+}
 
 // limit says what to do about a filter that is full: it is never silent.
 type limit struct {
@@ -77,24 +91,37 @@ type limit struct {
 }
 
 // fullError ends a run whose filter is full.
-type fullError struct{ bloom.Report }
+type fullError string
 
-func (e fullError) Error() string { return overfull(e.Report) }
-
-// room is how many more keys may be new before somebody has to look again.
-func (l limit) room(g *gauge, added uint64) (int64, error) {
-	switch level, report := g.add(int(added - g.added)); {
-	case level >= 1 && !l.goOn:
-		return 0, fullError{report}
-	case level >= 1:
-		l.tell.warn("%s: new lines get lost at that rate; give a larger -n", overfull(report))
-	case level > 0:
-		l.tell.warn("%s", nearlyFull(report))
-	}
-	return g.left(), nil
-}
+func (e fullError) Error() string { return string(e) }
 
 // after says how far a run came whose filter is full.
 func (e fullError) after(lines uint64) error {
 	return fmt.Errorf("%w, after %s lines: the rest was not read; give a larger -n, --grow to take more memory, or --allow-overfull to lose new lines at that rate", e, commas(lines))
+}
+
+// over is for a filter that is past its rate, for the reason given.
+func (l *limit) over(why string) error {
+	if !l.goOn {
+		return fullError(why)
+	}
+	if !l.told {
+		l.tell.warn("%s: new lines get lost at that rate; give a larger -n", why)
+	}
+	l.told = true
+	return nil
+}
+
+// room is how many more keys may be new before somebody has to look again.
+func (l *limit) room(g *gauge, added uint64) (int64, error) {
+	level, report := g.add(int(added - g.added))
+	if level >= 1 {
+		l.told = false // each doubling is worth a word
+		if err := l.over(overfull(report)); err != nil {
+			return 0, err
+		}
+	} else if level > 0 {
+		l.tell.warn("%s", nearlyFull(report))
+	}
+	return g.left(), nil
 }

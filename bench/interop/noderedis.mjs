@@ -1,0 +1,53 @@
+// node-redis and its calls for Bloom filters, against a server that is running:
+//
+//	npm install redis@6
+//	node noderedis.mjs [redis://127.0.0.1:6380]
+//
+// It runs with RESP2 and with RESP3, prints a line for each, and fails at the first
+// answer that is not the one RedisBloom gives. It deletes the keys that it makes.
+
+import assert from "node:assert/strict";
+import { createRequire } from "node:module";
+
+// From the directory that it is started in, where the package was installed.
+const { createClient, RESP_TYPES } = createRequire(`${process.cwd()}/`)("redis");
+const url = process.argv[2] ?? "redis://127.0.0.1:6380";
+
+for (const RESP of [2, 3]) {
+  const client = createClient({ url, RESP });
+  client.on("error", (error) => { throw error; });
+  await client.connect();
+  const key = `noderedis:${process.pid}`, copy = `${key}:copy`;
+  const bf = client.bf;
+
+  assert.equal(await bf.reserve(key, 0.001, 2000, { EXPANSION: 3 }), "OK");
+  assert.equal(await bf.add(key, "a"), true);
+  assert.equal(await bf.exists(key, "a"), true);
+  assert.deepEqual(await bf.mAdd(key, ["a", "b"]), [false, true]);
+  assert.deepEqual(await bf.mExists(key, ["b", "z"]), [true, false]);
+  assert.deepEqual(await bf.insert(key, ["b", "c"], { NOCREATE: true }), [false, true]);
+  assert.equal(await bf.card(key), 3);
+  const info = await bf.info(key);
+  assert.equal(info["Capacity"], 2000);
+  assert.equal(info["Size"], 4056);
+  assert.equal(info["Number of items inserted"], 3);
+  assert.equal(info["Expansion rate"], 3);
+
+  // A chunk is bytes; as text it would be damaged.
+  const binary = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer }).bf;
+  for (let iterator = 0; ; ) {
+    const dump = await binary.scanDump(key, iterator);
+    if (Number(dump.iterator) === 0) break;
+    iterator = Number(dump.iterator);
+    assert.equal(await bf.loadChunk(copy, iterator, dump.chunk), "OK");
+  }
+  assert.equal(await bf.exists(copy, "b"), true);
+
+  const [isNew, found] = await client.multi().bf.add(key, "tx").bf.exists(key, "tx").exec();
+  assert.deepEqual([isNew, found], [true, true]);
+  await assert.rejects(bf.reserve(key, 0.01, 100), /item exists/);
+  assert.equal(await client.type(key), "MBbloom--");
+  assert.equal(await client.del([key, copy]), 2);
+  client.destroy();
+  console.log(`RESP${RESP}: ok`);
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// What dedupe --append remembers lines in: a file of lines, which grows.
+
+type appendedFile struct {
+	path string
+	file *os.File
+	out  *lineWriter
+	size int64 // up to the last whole line
+}
+
+// openAppended opens the file of lines, locks it, and adds its lines, which thus
+// were seen.
+func (r *dedupeRun) openAppended(stdout io.Writer) error {
+	path := r.command.appendTo
+	if path == "" {
+		return nil
+	}
+	if err := r.mayAppend(path, stdout); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o666)
+	if err != nil {
+		return inputError(path, err)
+	}
+	r.append = &appendedFile{path: path, file: file, out: newLineWriter(file)}
+	if err := lockFile(file); err != nil {
+		return fmt.Errorf("%s: is in use by another process: wait for it to end", path)
+	}
+	head, err := readHead(io.NewSectionReader(file, 0, magicBytes))
+	if err != nil {
+		return inputError(path, err)
+	}
+	if isGzip(head) || isZstd(head) {
+		return fmt.Errorf("%s: is packed: lines can only be appended to a file of plain lines", path)
+	}
+	if r.command.state == "" || r.seen.Report().Added == 0 { // else it was seen when it was written
+		known, err := findSource(path, nil)
+		if err != nil {
+			return err
+		}
+		err = newAdding(r.seen, separator(r.command.null)).each([]*source{known}, r.tell.read, func(*job) error { return nil })
+		var full fullError
+		if errors.As(err, &full) {
+			return fmt.Errorf("%s alone has more lines: %w; give a larger -n, or leave it out", path, full)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return r.append.endLine(separator(r.command.null))
+}
+
+// mayAppend refuses what is no file of lines.
+func (r *dedupeRun) mayAppend(path string, stdout io.Writer) error {
+	if path == "-" {
+		return usagef("--append names the file that remembers the lines; standard output gets the new ones anyway")
+	}
+	info, err := os.Stat(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return inputError(path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: is no regular file: lines are read from it first, and then appended", path)
+	}
+	if beginsAsOurs(path) {
+		return fmt.Errorf("%s: is a filter: give it to --state, and to --append a file of lines", path)
+	}
+	if out, ok := stdout.(*os.File); ok {
+		if to, err := out.Stat(); err == nil && os.SameFile(info, to) {
+			return fmt.Errorf("%s: is the output as well: the new lines would stand in it twice", path)
+		}
+	}
+	return nil
+}
+
+// endLine ends the last line, if it has no end.
+func (a *appendedFile) endLine(separator byte) (err error) {
+	if a.size, err = a.file.Seek(0, io.SeekEnd); err != nil || a.size == 0 {
+		return err
+	}
+	last := make([]byte, 1)
+	if _, err := a.file.ReadAt(last, a.size-1); err != nil {
+		return inputError(a.path, err)
+	}
+	if last[0] != separator {
+		if _, err := a.file.Write([]byte{separator}); err != nil {
+			return inputError(a.path, err)
+		}
+		a.size++
+	}
+	return nil
+}
+
+// write appends the new lines of a job: all of them, or none.
+func (a *appendedFile) write(j *job) error {
+	if err := a.out.write(j, true); err != nil {
+		a.file.Truncate(a.size) // a piece of a line would be taken for one
+		return inputError(a.path, err)
+	}
+	start := 0
+	for i, end := range j.ends {
+		if j.answers[i] {
+			a.size += int64(end - start)
+		}
+		start = end
+	}
+	return nil
+}

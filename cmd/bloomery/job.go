@@ -1,0 +1,124 @@
+package main
+
+import (
+	"math/bits"
+	"sync"
+	"sync/atomic"
+)
+
+// A job is a block of lines on its way.
+type job struct {
+	text    []byte // whole lines, each with its separator
+	ends    []int  // where each ends, behind the separator
+	hashes  []uint64
+	parts   []part       // one for each owner
+	answers []bool       // what was decided of each line
+	count   atomic.Int64 // of answers that are true
+	own     any          // of who does the work
+
+	worked chan struct{}
+	left   atomic.Int32 // owners that are not done
+	added  chan struct{}
+
+	parted bool          // a part of another, and not its last
+	whole  *job          // that this is the last part of; nil: of none
+	err    error         // ends the stream, after the lines
+	synced chan struct{} // not nil: no lines, make durable what came before
+}
+
+// part is an owner's share of a job: hashes, and which lines they are of.
+type part struct {
+	hashes []uint64
+	lines  []int32
+	isNew  []bool
+}
+
+// part returns some of the lines of a job, as a job of their own.
+func (j *job) part(from, to int) *job {
+	start := 0
+	if from > 0 {
+		start = j.ends[from-1]
+	}
+	part := &job{hashes: j.hashes[from:to], answers: j.answers[from:to], parts: j.parts, added: make(chan struct{}, 1)}
+	part.text = j.text[start:j.ends[to-1]]
+	for _, end := range j.ends[from:to] {
+		part.ends = append(part.ends, end-start)
+	}
+	if part.parted = to < len(j.hashes); !part.parted {
+		part.whole = j
+	}
+	return part
+}
+
+func (s *part) addTo(to seen, isNew []bool) (count int) {
+	s.isNew = grown(s.isNew, len(s.hashes))
+	count = to.add(s.hashes, s.isNew)
+	for i, line := range s.lines {
+		isNew[line] = s.isNew[i]
+	}
+	return count
+}
+
+// grown returns a slice of n elements, in the room of s if that is enough.
+func grown[E any](s []E, n int) []E {
+	if cap(s) < n {
+		return make([]E, n, n+n/4)
+	}
+	return s[:n]
+}
+
+// hashSet is the hashes of one job that are new: exact, unlike the filter.
+type hashSet struct {
+	slots  []uint64 // 1 + an index of hashes, zero if free
+	hashes []uint64
+}
+
+func (s *hashSet) reset(most int) {
+	if len(s.slots) < 2*most {
+		s.slots = make([]uint64, 2<<bits.Len(uint(most)))
+	}
+	clear(s.slots)
+	s.hashes = s.hashes[:0]
+}
+
+// add reports whether the hash was not there yet.
+func (s *hashSet) add(h uint64) bool {
+	for at := h; ; at++ {
+		slot := &s.slots[at&uint64(len(s.slots)-1)]
+		if *slot == 0 {
+			s.hashes = append(s.hashes, h)
+			*slot = uint64(len(s.hashes))
+			return true
+		}
+		if s.hashes[*slot-1] == h {
+			return false
+		}
+	}
+}
+
+// bytesHeld bounds the memory of the lines that were read and are not written
+// yet: many jobs of usual size, but only one with a line beyond mostHeld.
+type bytesHeld struct {
+	sync.Mutex
+	freed sync.Cond
+	bytes int
+}
+
+const mostHeld = 16 << 20
+
+func (h *bytesHeld) take(n int) {
+	h.Lock()
+	defer h.Unlock()
+	for h.bytes > 0 && h.bytes+n > mostHeld {
+		h.freed.Wait()
+	}
+	h.bytes += n
+}
+
+// free gives bytes back; math.MaxInt/2 says that nobody shall wait any more.
+func (h *bytesHeld) free(n int) {
+	h.Lock()
+	h.bytes -= n
+	h.freed.Broadcast()
+	h.Unlock()
+}

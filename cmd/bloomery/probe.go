@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// probeCommand is `bloomery probe`.
+type probeCommand struct {
+	insecure bool
+	timeout  time.Duration
+	wait     time.Duration
+}
+
+// probeURL is where 'bloomery serve' says whether it is ready, unless it was told
+// another address.
+const probeURL = "http://127.0.0.1:6381/readyz"
+
+// askEvery is the pause between two answers of --wait.
+const askEvery = 50 * time.Millisecond
+
+func newProbe() *cobra.Command {
+	c := &probeCommand{}
+	cmd := &cobra.Command{
+		Use:   "probe [URL]",
+		Short: "Ask a server whether it is ready",
+		Long: `Probe asks 'bloomery serve' over HTTP whether it is ready: whether adds are being
+acknowledged. It is for the health checks of containers, which have no other
+program to ask with. Without a URL it asks ` + probeURL + `.
+
+The exit code is 0 if the server is ready, and 1 if it is not or cannot be
+asked.`,
+		Example: `  bloomery probe
+  bloomery probe --wait 10s
+  bloomery probe http://127.0.0.1:7001/healthz`,
+		Args:                  cobra.MaximumNArgs(1),
+		RunE:                  c.run,
+		DisableFlagsInUseLine: true,
+	}
+	cmd.Flags().BoolVar(&c.insecure, "insecure", false, "of https://: take any certificate, as on the way to oneself")
+	cmd.Flags().DurationVar(&c.timeout, "timeout", 5*time.Second, "how long to wait for an answer")
+	cmd.Flags().DurationVar(&c.wait, "wait", 0, "ask again for so long, until the server is ready")
+	return cmd
+}
+
+func (c *probeCommand) run(cmd *cobra.Command, args []string) error {
+	target := probeURL
+	if len(args) > 0 {
+		target = args[0]
+	}
+	u, err := url.Parse(target)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return usagef("%q is no URL of a server: give one such as %s", target, probeURL)
+	}
+	if u.Path == "" || u.Path == "/" {
+		u.Path = "/readyz"
+	}
+	answer, err := c.ask(u.String())
+	for end := time.Now().Add(c.wait); err != nil && time.Now().Before(end); {
+		time.Sleep(askEvery)
+		answer, err = c.ask(u.String())
+	}
+	if err != nil {
+		complain(cmd.ErrOrStderr(), err)
+		return exitStatus(exitNothing) // 2 means something else to containers
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), answer)
+	return nil
+}
+
+// ask returns what the server says, and an error unless it is ready.
+func (c *probeCommand) ask(target string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return "", err
+	}
+	// No proxy: what is asked is this machine, or one nearby.
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: c.insecure}}}
+	response, err := client.Do(request)
+	if err != nil {
+		return "", err
+	}
+	defer response.Body.Close()
+	const longest = 4096
+	body, _ := io.ReadAll(io.LimitReader(response.Body, longest)) // the status counts
+	answer := strings.TrimSpace(string(body))
+	if response.StatusCode != http.StatusOK {
+		return "", fmt.Errorf("%s: %s: %s", target, response.Status, answer)
+	}
+	return answer, nil
+}

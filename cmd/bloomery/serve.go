@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/bloomery/bloom/server"
+	"github.com/bloomery/bloom/store"
+	"github.com/spf13/cobra"
+)
+
+// shutdownTime is how long clients may take to read what they asked for, when the
+// server ends.
+const shutdownTime = 10 * time.Second
+
+type serveOptions struct {
+	listen, data           string
+	durability, layout     string
+	memory                 sizeFlag
+	password, readPassword string // files
+	cert, key              string // files
+	unprotected            bool
+	loops, clients         int
+	idle                   time.Duration
+	web                    webOptions
+}
+
+func newServe() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve filters over the protocol of Redis",
+		Long: `Serve answers the BF commands of RedisBloom, and those of Redis that clients
+need, so that clients and programs made for these work unchanged. The filters
+are RedisBloom's own, bit for bit, unless --layout or BF.RESERVE says otherwise.
+
+Without --data nothing is left when it ends. Without --password-file it serves
+this machine only. SIGINT and SIGTERM end it when what has come is answered.`,
+		Example: `  bloomery serve --data /var/lib/bloomery
+  redis-cli -p 6380 BF.ADD seen https://example.com/`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+
+		DisableFlagsInUseLine: true,
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.listen, "listen", "127.0.0.1:6380", "the `ADDRESS` to listen on, host:port, or a path for a Unix socket")
+	f.StringVar(&o.data, "data", "", "keep filters in the directory `DIR`, which is made if it is not there")
+	f.StringVar(&o.durability, "durability", "everysec", "when an add is safe from a power failure: always (before the answer), everysec or none")
+	f.StringVar(&o.layout, "layout", "redisbloom", "the `LAYOUT` of filters that do not ask for one: redisbloom, or paired, which is smaller and faster")
+	f.Var(&o.memory, "memory", "the most memory that all filters may take, like 8GiB")
+	f.StringVar(&o.password, "password-file", "", "clients have to send the password in `FILE`")
+	f.StringVar(&o.readPassword, "read-password-file", "", "clients that send the password in `FILE` may read only")
+	f.StringVar(&o.cert, "tls-cert", "", "speak TLS, with the certificate in `FILE` (PEM)")
+	f.StringVar(&o.key, "tls-key", "", "the key of the certificate, in `FILE` (PEM)")
+	f.BoolVar(&o.unprotected, "unprotected", false, "serve other machines without a password")
+	f.IntVar(&o.clients, "clients", server.DefaultLimits.Clients, "the most connections")
+	f.DurationVar(&o.idle, "idle", 0, "close connections that send nothing for so long; 0: never")
+	f.IntVar(&o.loops, "loops", 0, "event loops; 0: one for every two cores")
+	o.web.add(cmd)
+	cmd.RegisterFlagCompletionFunc("durability", fixed("always", "everysec", "none"))
+	cmd.RegisterFlagCompletionFunc("layout", fixed("redisbloom", "paired"))
+	return cmd
+}
+
+func (o *serveOptions) run(cmd *cobra.Command) error {
+	if o.web.prints() {
+		return o.web.print(cmd.OutOrStdout())
+	}
+	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	config, err := o.config(log)
+	if err != nil {
+		return err
+	}
+	level, ok := map[string]store.Level{"always": store.Always, "everysec": store.EverySecond, "none": store.Unlogged}[o.durability]
+	if !ok {
+		return usagef("--durability is always, everysec or none, not %q", o.durability)
+	}
+	filters, err := store.OpenLocal(store.LocalConfig{Dir: o.data, Memory: uint64(o.memory), Level: level})
+	if err != nil {
+		return err
+	}
+	err = o.serve(cmd, filters, config)
+	return errors.Join(err, filters.Close())
+}
+
+// serve runs until a signal comes, or the server cannot go on.
+func (o *serveOptions) serve(cmd *cobra.Command, filters store.Store, config server.Config) error {
+	s, err := server.New(filters, config)
+	if err != nil {
+		return err
+	}
+	network := "tcp"
+	if strings.Contains(o.listen, "/") {
+		network = "unix"
+	}
+	l, err := net.Listen(network, o.listen)
+	if err != nil {
+		return fmt.Errorf("%w (another server may be running; choose another address by --listen)", err)
+	}
+	waitForHTTP, err := o.web.start(s, config.Log)
+	if err != nil {
+		l.Close()
+		return err
+	}
+	defer waitForHTTP()
+	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(l) }()
+	config.Log.Info("serving", "address", l.Addr().String(), "data", o.data, "durability", o.durability, "layout", o.layout, "names", filters.Len())
+	tellSystemd("READY=1", config.Log)
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		stop() // a second signal ends it at once
+		tellSystemd("STOPPING=1", config.Log)
+		config.Log.Info("stopping: finishing what has come")
+		err = nil
+	}
+	late, cancel := context.WithTimeout(context.Background(), shutdownTime)
+	defer cancel()
+	if s.Shutdown(late) != nil {
+		config.Log.Warn("some clients did not read their last replies")
+	}
+	return err
+}
+
+// config is what the flags say of the server, all but its store.
+func (o *serveOptions) config(log *slog.Logger) (server.Config, error) {
+	config := server.Config{
+		Unprotected: o.unprotected, Loops: o.loops, Log: log, Version: readVersion().Version,
+		Limits: server.Limits{Clients: o.clients, Idle: o.idle},
+	}
+	switch o.layout {
+	case "redisbloom":
+		config.Filter.Kind = store.RedisBloom
+	case "paired":
+		config.Filter.Kind = store.Paired
+	default:
+		return config, usagef("--layout is redisbloom or paired, not %q", o.layout)
+	}
+	var err error
+	if config.Password, err = readPassword(o.password); err != nil {
+		return config, err
+	}
+	if config.ReadOnlyPassword, err = readPassword(o.readPassword); err != nil {
+		return config, err
+	}
+	if (o.cert == "") != (o.key == "") {
+		return config, usagef("--tls-cert and --tls-key go together")
+	}
+	if o.cert != "" {
+		pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+		if err != nil {
+			return config, fmt.Errorf("%s and %s: %w", o.cert, o.key, err)
+		}
+		config.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+	}
+	return config, nil
+}
+
+// readPassword reads the first line of a file. No path means no password.
+func readPassword(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return "", inputError(path, err)
+	}
+	line, _, _ := strings.Cut(string(b), "\n")
+	if line = strings.TrimSuffix(line, "\r"); line == "" {
+		return "", fmt.Errorf("%s: a password is on the first line of its file, and this one is empty", path)
+	}
+	return line, nil
+}

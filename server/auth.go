@@ -1,0 +1,90 @@
+package server
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+)
+
+// The names that clients may send with a password. A password alone is as good.
+const (
+	fullUser     = "default"
+	readOnlyUser = "readonly"
+)
+
+const (
+	textWrongPassword = "WRONGPASS invalid username-password pair or user is disabled."
+	textNoPassword    = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
+)
+
+func init() {
+	register(&Command{
+		Name: "auth", Arity: -2, Flags: NoAuth | NoQueue | Fast, Categories: []string{"fast", "connection"},
+		Handler: (*Client).auth,
+		Summary: "Authenticates the connection.", Since: "1.0.0", Group: "connection", Complexity: "O(1)",
+		Arguments: []Argument{{Name: "username", Type: "string", Optional: true}, {Name: "password", Type: "string"}},
+	})
+}
+
+func (c *Client) auth(args [][]byte) {
+	var refusal string
+	switch len(args) {
+	case 2:
+		if c.server.config.Password == "" {
+			refusal = textNoPassword
+			break
+		}
+		refusal = c.authenticate(nil, args[1])
+	case 3:
+		refusal = c.authenticate(args[1], args[2])
+	default:
+		refusal = textSyntax
+	}
+	if refusal != "" {
+		c.w.Error(refusal)
+		return
+	}
+	c.w.SimpleString("OK")
+}
+
+// authenticate gives the client what the password is for, and returns "". Else it
+// returns the text of an error, and the client may do what it could before. The
+// user is nil if only a password was sent. Where no password is set, any is right
+// for the user default, as in Redis.
+func (c *Client) authenticate(user, password []byte) (refusal string) {
+	config := &c.server.config
+	full := equalSecret(password, config.Password)
+	read := equalSecret(password, config.ReadOnlyPassword)
+	switch {
+	case (user == nil || string(user) == fullUser) && (full || config.Password == ""):
+		c.grant(accessFull, fullUser)
+	case (user == nil || string(user) == readOnlyUser) && read && config.ReadOnlyPassword != "":
+		c.grant(accessRead, readOnlyUser)
+	default:
+		return textWrongPassword
+	}
+	return ""
+}
+
+// deauthenticate takes back what a password has given, and is how a connection
+// begins.
+func (c *Client) deauthenticate() {
+	if c.server.config.Password == "" {
+		c.grant(accessFull, fullUser)
+	} else {
+		c.grant(accessNone, fullUser)
+	}
+}
+
+func (c *Client) grant(a access, user string) {
+	c.access = a
+	c.parser.SetLimits(c.server.parserLimits(a))
+	c.describe(func(about *about) { about.user = user })
+	c.settle()
+}
+
+// equalSecret compares in a time that tells nothing of the secret, not even its
+// length.
+func equalSecret(given []byte, secret string) bool {
+	a, b := sha256.Sum256(given), sha256.Sum256([]byte(secret))
+	return subtle.ConstantTimeCompare(a[:], b[:]) == 1
+}

@@ -1,0 +1,293 @@
+package server
+
+import (
+	"bytes"
+
+	"github.com/bloomery/bloom/internal/resp"
+	"github.com/bloomery/bloom/store"
+)
+
+// runKind says which commands can be in one run: those that ask the filter the
+// same.
+type runKind uint8
+
+const (
+	runNone   runKind = iota
+	runAdd            // BF.ADD, BF.MADD
+	runExists         // BF.EXISTS, BF.MEXISTS
+)
+
+// maxRun is how many keys a run takes before it is executed. More gain nothing:
+// the filter fetches some tens ahead, and the keys should still be in the cache.
+const maxRun = 1024
+
+// A batch executes what several clients have sent, and is committed once. Runs of
+// commands that ask one filter the same, of one client or of several, become one
+// call of the filter. The commands of a client are answered in their order; those
+// of different clients have none.
+//
+// A batch is used again and again by one goroutine:
+//
+//	b.begin()
+//	used := b.execute(c, bytes) // of each client; the bytes must stay till end
+//	err := b.end()              // now the replies in c.w may be sent
+//
+// In between nothing is allocated per command but for what replies need.
+type batch struct {
+	server *Server
+
+	args [][]byte // of the command that is being looked at
+
+	// The run that is not executed yet: keys of commands of one kind on one name.
+	// The name and the keys are parts of what clients have sent.
+	kind    runKind
+	name    []byte
+	keys    [][]byte
+	answers []bool // room for one for each of the keys
+	replies []runReply
+
+	touched bool // the store was asked something: commit before answering
+
+	// The row found last, and its name as it was sent: nearly always the next one.
+	lastName [longestName]byte
+	lastSize int
+	last     *Command
+
+	tally tally // what /metrics wants to know
+
+	// Counted here, and added to the server's at the end.
+	commands, hits, misses int64
+}
+
+// A runReply is a command of a run.
+type runReply struct {
+	client *Client
+	keys   int32
+	list   bool // answer with an array, if only of one
+}
+
+func newBatch(s *Server) *batch { return &batch{server: s, tally: newTally(s.metrics)} }
+
+// begin starts a batch.
+func (b *batch) begin() {
+	b.tally.begin()
+	b.server.alone.RLock()
+}
+
+// execute takes the commands off the front of sent and returns how many bytes
+// they were. The rest is the beginning of a command, or what came behind the
+// last one of a client that is to be closed: then c.ending is set.
+func (b *batch) execute(c *Client, sent []byte) (used int) {
+	c.batch = b
+	limits := b.server.limits.Load()
+	var joined *Command
+	for !c.ending {
+		args, n, err := c.parser.Next(sent[used:], b.args[:0])
+		if err != nil {
+			if err != resp.ErrIncomplete {
+				b.flush()
+				c.w.Error("ERR " + err.Error())
+				b.tally.metrics.refuseProtocol(c, err)
+				c.end()
+			}
+			break
+		}
+		b.args = args
+		used += n
+		if len(args) == 0 {
+			continue
+		}
+		b.commands++
+		cmd := b.find(args[0])
+		if cmd != nil && cmd.run != runNone && !c.slow && cmd.takes(len(args)) && len(args[1]) <= limits.KeyBytes {
+			b.join(c, cmd, args)
+			b.tally.count(cmd, false)
+			joined = cmd
+			continue
+		}
+		b.flush()
+		b.dispatch(c, cmd, args)
+		if len(c.w.Buf)+len(c.out) > limits.OutputBytes {
+			b.server.dropSlow(c)
+		}
+	}
+	if joined != nil {
+		c.lastCommand.Store(joined)
+	}
+	return used
+}
+
+// find is [find], which it asks only if the name is not that of the last command.
+func (b *batch) find(name []byte) *Command {
+	if b.last != nil && string(name) == string(b.lastName[:b.lastSize]) {
+		return b.last
+	}
+	cmd := find(name)
+	if cmd != nil {
+		b.last, b.lastSize = cmd, copy(b.lastName[:], name)
+	}
+	return cmd
+}
+
+// join adds a command to the run, and executes the run before if it is another
+// one.
+func (b *batch) join(c *Client, cmd *Command, args [][]byte) {
+	b.joinItems(c, cmd.run, args[1], args[2:], cmd.Arity < 0)
+}
+
+func (b *batch) joinItems(c *Client, kind runKind, name []byte, items [][]byte, list bool) {
+	if b.kind != kind || len(b.keys) >= maxRun || !bytes.Equal(b.name, name) {
+		b.flush()
+		b.kind, b.name = kind, name
+	}
+	b.keys = append(b.keys, items...)
+	b.replies = append(b.replies, runReply{c, int32(len(items)), list})
+}
+
+// flush executes the run and answers its commands.
+func (b *batch) flush() {
+	if b.kind == runNone {
+		return
+	}
+	if cap(b.answers) < len(b.keys) {
+		b.answers = make([]bool, max(len(b.keys), 2*maxRun))
+	}
+	b.answers = b.answers[:len(b.keys)]
+	b.touched = true
+	if b.kind == runAdd {
+		b.flushAdd()
+	} else {
+		b.flushExists()
+	}
+	b.kind, b.name = runNone, nil
+	b.keys, b.replies = b.keys[:0], b.replies[:0]
+}
+
+// flushExists executes a run of BF.EXISTS. What is no filter has no keys.
+func (b *batch) flushExists() {
+	s := b.server
+	filter, err := s.store.Open(b.name)
+	if err == nil {
+		err = filter.Contains(s.ctx, b.keys, b.answers)
+		if err != nil {
+			for _, reply := range b.replies {
+				b.tally.failRun(b.kind, reply.list)
+				reply.client.storeError(err)
+			}
+			return
+		}
+	} else {
+		clear(b.answers)
+	}
+	at := 0
+	for _, reply := range b.replies {
+		b.answer(reply, b.answers[at:at+int(reply.keys)])
+		at += int(reply.keys)
+	}
+	found := int64(0)
+	for _, yes := range b.answers {
+		if yes {
+			found++
+		}
+	}
+	b.hits += found
+	b.misses += int64(len(b.answers)) - found
+}
+
+// flushAdd executes a run of BF.ADD. A key that the filter does not take ends its
+// command, whose array is cut there, and not the run.
+func (b *batch) flushAdd() {
+	s := b.server
+	filter, err := s.openOrCreate(b.name)
+	if err != nil {
+		for _, reply := range b.replies {
+			b.tally.failRun(b.kind, reply.list)
+			reply.client.storeError(err)
+		}
+		return
+	}
+	from, next := 0, 0 // the keys and the replies that are done
+	for from < len(b.keys) {
+		n, err := filter.Add(s.ctx, b.keys[from:], b.answers[from:])
+		taken := from + n
+		b.tally.added(b.answers[from:taken])
+		for next < len(b.replies) && (err == nil || from+int(b.replies[next].keys) <= taken) {
+			keys := int(b.replies[next].keys)
+			b.answer(b.replies[next], b.answers[from:from+keys])
+			from += keys
+			next++
+		}
+		if err != nil {
+			reply := b.replies[next]
+			w := &reply.client.w
+			if reply.list {
+				w.Array(taken - from + 1)
+				appendBools(w, b.answers[from:taken])
+			} else {
+				b.tally.failRun(b.kind, false)
+			}
+			reply.client.storeError(err)
+			from += int(reply.keys)
+			next++
+		}
+	}
+	if s.observers.Load() > 0 {
+		for _, reply := range b.replies {
+			s.keyWritten(reply.client, b.name)
+		}
+	}
+}
+
+// answer writes the reply of a command of a run.
+func (b *batch) answer(reply runReply, answers []bool) {
+	w := &reply.client.w
+	if reply.list {
+		w.Array(len(answers))
+	}
+	appendBools(w, answers)
+}
+
+func appendBools(w *resp.Writer, answers []bool) {
+	for _, yes := range answers {
+		w.Bool(yes)
+	}
+}
+
+// end executes what is left and commits. If there is an error, nothing that the
+// batch answered may be sent.
+func (b *batch) end() error {
+	defer b.tally.end()
+	b.flush()
+	s := b.server
+	s.alone.RUnlock()
+	if b.commands > 0 {
+		s.stats.commands.Add(b.commands)
+	}
+	if b.hits|b.misses != 0 {
+		s.stats.hits.Add(b.hits)
+		s.stats.misses.Add(b.misses)
+	}
+	b.commands, b.hits, b.misses = 0, 0, 0
+	// What one huge command needed is not kept.
+	if cap(b.args) > 64<<10 {
+		b.args = nil
+	}
+	if cap(b.keys) > 64<<10 {
+		b.keys, b.answers = nil, nil
+	}
+	clear(b.keys[:cap(b.keys)]) // they hold the memory of what was sent
+	if !b.touched {
+		return nil
+	}
+	b.touched = false
+	return s.store.Commit(s.ctx)
+}
+
+// openOrCreate returns the filter of a name, which is made if there is none.
+func (s *Server) openOrCreate(name []byte) (store.Filter, error) {
+	filter, err := s.store.Open(name)
+	if err == nil {
+		return filter, nil
+	}
+	return s.openOrCreateAs(name, *s.filter.Load(), err)
+}

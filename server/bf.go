@@ -1,0 +1,409 @@
+package server
+
+import (
+	"errors"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bloomery/bloom/store"
+)
+
+// Limits of RedisBloom's.
+const (
+	maxRate      = 0.25 // a filter asked for more gets this
+	maxCapacity  = 1 << 30
+	maxExpansion = 32768
+)
+
+func init() {
+	key := Argument{Name: "key", Type: "key"}
+	item := Argument{Name: "item", Type: "string"}
+	items := Argument{Name: "item", Type: "string", Multiple: true}
+	register(
+		bloomRow(&Command{Name: "bf.reserve", Arity: -4, Flags: Write | DenyMemory, Categories: []string{"write", "fast", "bloom"}, Handler: (*Client).bfReserve,
+			Summary: "Creates a new Bloom Filter", Since: "1.0.0", Complexity: "O(1)",
+			Arguments: []Argument{key,
+				{Name: "error_rate", Type: "double"}, {Name: "capacity", Type: "integer"},
+				{Name: "expansion", Type: "integer", Token: "EXPANSION", Optional: true},
+				{Name: "nonscaling", Type: "pure-token", Token: "NONSCALING", Optional: true},
+				{Name: "layout", Type: "string", Token: "LAYOUT", Optional: true},
+				{Name: "window", Type: "string", Token: "WINDOW", Optional: true},
+				{Name: "seconds", Type: "integer", Token: "TTL", Optional: true},
+				{Name: "hash", Type: "oneof", Optional: true, Arguments: []Argument{
+					{Name: "keyed", Type: "pure-token", Token: "KEYED"}, {Name: "public", Type: "pure-token", Token: "PUBLIC"}}}}}),
+		bloomRow(&Command{Name: "bf.add", Arity: 3, Flags: Write | DenyMemory, Categories: []string{"write", "bloom"}, run: runAdd, Handler: (*Client).runOne,
+			Summary: "Adds an item to a Bloom Filter", Since: "1.0.0", Complexity: "O(k), where k is the number of hash functions used by the last sub-filter",
+			Arguments: []Argument{key, item}}),
+		bloomRow(&Command{Name: "bf.madd", Arity: -3, Flags: Write | DenyMemory, Categories: []string{"write", "bloom"}, run: runAdd, Handler: (*Client).runOne,
+			Summary: "Adds one or more items to a Bloom Filter. A filter will be created if it does not exist", Since: "1.0.0", Complexity: "O(k * n), where k is the number of hash functions and n is the number of items",
+			Arguments: []Argument{key, items}}),
+		bloomRow(&Command{Name: "bf.exists", Arity: 3, Flags: ReadOnly | Fast, Categories: []string{"read", "bloom"}, run: runExists, Handler: (*Client).runOne,
+			Summary: "Checks whether an item exists in a Bloom Filter", Since: "1.0.0", Complexity: "O(k), where k is the number of hash functions used by the last sub-filter",
+			Arguments: []Argument{key, item}}),
+		bloomRow(&Command{Name: "bf.mexists", Arity: -3, Flags: ReadOnly | Fast, Categories: []string{"read", "bloom"}, run: runExists, Handler: (*Client).runOne,
+			Summary: "Checks whether one or more items exist in a Bloom Filter", Since: "1.0.0", Complexity: "O(k * n), where k is the number of hash functions and n is the number of items",
+			Arguments: []Argument{key, items}}),
+		bloomRow(&Command{Name: "bf.insert", Arity: -4, Flags: Write | DenyMemory, Categories: []string{"write", "bloom"}, Handler: (*Client).bfInsert,
+			Summary: "Adds one or more items to a Bloom Filter. A filter will be created if it does not exist", Since: "1.0.0", Complexity: "O(k * n), where k is the number of hash functions and n is the number of items",
+			Arguments: []Argument{key,
+				{Name: "capacity", Type: "integer", Token: "CAPACITY", Optional: true},
+				{Name: "error", Type: "double", Token: "ERROR", Optional: true},
+				{Name: "expansion", Type: "integer", Token: "EXPANSION", Optional: true},
+				{Name: "nocreate", Type: "pure-token", Token: "NOCREATE", Optional: true},
+				{Name: "nonscaling", Type: "pure-token", Token: "NONSCALING", Optional: true},
+				{Name: "items", Type: "pure-token", Token: "ITEMS"}, items}}),
+	)
+}
+
+// bloomRow fills in what the BF commands of one key have in common.
+func bloomRow(cmd *Command) *Command {
+	cmd.FirstKey, cmd.LastKey, cmd.KeyStep = 1, 1, 1
+	cmd.Flags |= Module
+	cmd.Group = "module"
+	return cmd
+}
+
+// runOne is a command of a run that goes alone: after MULTI, or of a client that
+// tracks what it reads.
+func (c *Client) runOne(args [][]byte) {
+	cmd := find(args[0])
+	c.batch.join(c, cmd, args)
+	c.batch.flush()
+}
+
+// bfReserve makes a filter.
+func (c *Client) bfReserve(args [][]byte) {
+	spec, refusal := c.parseReserve(args)
+	if refusal != "" {
+		c.w.Error(refusal)
+		return
+	}
+	switch kind, _ := c.server.store.Kind(args[1]); kind {
+	case store.None:
+	case store.String:
+		c.w.Error(textWrongType)
+		return
+	default:
+		c.w.Error(textExists)
+		return
+	}
+	if _, err := c.server.store.Create(c.server.ctx, string(args[1]), spec); err != nil {
+		c.createError(err)
+		return
+	}
+	c.w.SimpleString("OK")
+}
+
+const (
+	textExists    = "ERR item exists"
+	textNotCreate = "ERR could not create filter"
+	textNoMemory  = "ERR Insufficient memory to create filter"
+)
+
+// createError answers that a filter could not be made.
+func (c *Client) createError(err error) {
+	switch {
+	case errors.Is(err, store.ErrExists): // since somebody else made it just now
+		c.w.Error(textExists)
+	case errors.Is(err, store.ErrMemory):
+		c.server.metrics.refuse(limitMemory)
+		c.w.Error(textNoMemory + ": " + reason(err))
+	case errors.Is(err, store.ErrStopped):
+		c.storeError(err)
+	default:
+		c.w.Error(textNotCreate + ": " + reason(err))
+	}
+}
+
+// reserveWords are the words behind the capacity that RedisBloom does not know,
+// and whether a value follows.
+var reserveWords = map[string]bool{"LAYOUT": true, "WINDOW": true, "TTL": true, "KEYED": false, "PUBLIC": false}
+
+// The most arguments of BF.RESERVE, without and with words of ours.
+const (
+	maxReserveArgs    = 7
+	maxOurReserveArgs = 16
+)
+
+// parseReserve reads the arguments of BF.RESERVE in the order in which RedisBloom
+// does, so that of several mistakes the same one is told. Words that nobody knows
+// are ignored, as it ignores them.
+func (c *Client) parseReserve(args [][]byte) (spec store.Spec, refusal string) {
+	ours := false
+	for _, arg := range args[4:] {
+		if _, ok := reserveWords[strings.ToUpper(clip(arg))]; ok {
+			ours = true
+		}
+	}
+	if len(args) > maxReserveArgs && (!ours || len(args) > maxOurReserveArgs) {
+		return spec, find(args[0]).arityError()
+	}
+	spec = *c.server.filter.Load()
+	rate, ok := parseFloat(args[2])
+	if !ok {
+		return spec, "ERR bad error rate"
+	}
+	if !(rate > 0 && rate < 1) {
+		return spec, "ERR error rate must be in the range (0.000000, 1.000000)"
+	}
+	capacity, ok := parseInteger(args[3])
+	if !ok {
+		return spec, "ERR bad capacity"
+	}
+	words := reserveOptions{spec: &spec}
+	if refusal := words.parse(args[4:]); refusal != "" {
+		return spec, refusal
+	}
+	// RedisBloom's limit is one of its format; that of our layouts is memory.
+	if capacity < 1 || spec.Kind == store.RedisBloom && capacity > maxCapacity {
+		return spec, "ERR capacity must be in the range [1, 1073741824]"
+	}
+	if refusal := words.check(); refusal != "" {
+		return spec, refusal
+	}
+	spec.Rate, spec.Capacity = rate, uint64(capacity)
+	if spec.Kind == store.RedisBloom {
+		spec.Rate = min(rate, maxRate)
+	}
+	return spec, ""
+}
+
+// reserveOptions are the words behind the capacity. The spec's growth, kind,
+// span, hash and end are theirs.
+type reserveOptions struct {
+	spec           *store.Spec
+	expansion      int64
+	expansionError string
+	grows          bool // EXPANSION was given
+	nonScaling     bool
+	keyed          bool
+	layout         bool // LAYOUT was given
+}
+
+// parse reads the words. What is wrong with the value of EXPANSION is told by
+// check: RedisBloom looks at the capacity first.
+func (o *reserveOptions) parse(words [][]byte) (refusal string) {
+	for i := 0; i < len(words); i++ {
+		word := strings.ToUpper(clip(words[i]))
+		var value []byte
+		if word == "EXPANSION" || reserveWords[word] {
+			if i+1 == len(words) {
+				if word == "EXPANSION" {
+					o.expansionError = "ERR no expansion"
+					continue
+				}
+				return "ERR no value behind " + word
+			}
+			i++
+			value = words[i]
+		}
+		switch word {
+		case "EXPANSION":
+			n, ok := parseInteger(value)
+			switch {
+			case !ok:
+				o.expansionError = "ERR bad expansion"
+			case n < 0 || n > maxExpansion:
+				o.expansionError = "ERR expansion must be in the range [0, 32768]"
+			}
+			o.expansion, o.grows = n, true
+		case "NONSCALING":
+			o.nonScaling = true
+		case "LAYOUT":
+			o.layout = true
+			switch {
+			case is(value, "PAIRED"):
+				o.spec.Kind = store.Paired
+			case is(value, "REDISBLOOM"):
+				o.spec.Kind = store.RedisBloom
+			default:
+				return "ERR unknown layout '" + clip(value) + "': PAIRED or REDISBLOOM"
+			}
+		case "WINDOW":
+			span, ok := parseSpan(value)
+			if !ok {
+				return "ERR bad window: give a time such as 24h, 30m or 90s"
+			}
+			o.spec.Span = span
+		case "TTL":
+			span, ok := parseSpan(value)
+			if !ok {
+				return "ERR bad TTL: give seconds, or a time such as 24h"
+			}
+			o.spec.Expires = time.Now().Add(span)
+		case "KEYED":
+			o.keyed = true
+		case "PUBLIC":
+			o.spec.Public = true
+		}
+	}
+	return ""
+}
+
+// check refuses what does not go together, and settles the spec.
+func (o *reserveOptions) check() (refusal string) {
+	switch {
+	case o.expansionError != "":
+		return o.expansionError
+	case o.nonScaling && o.expansion > 0:
+		return "Nonscaling filters cannot expand"
+	case o.spec.Span > 0 && o.layout && o.spec.Kind == store.RedisBloom:
+		return "ERR a filter of layout REDISBLOOM has no window"
+	case o.keyed && o.spec.Public:
+		return "ERR KEYED and PUBLIC exclude each other"
+	}
+	if o.spec.Span > 0 {
+		o.spec.Kind = store.Window
+	}
+	switch {
+	case o.spec.Kind == store.RedisBloom && o.keyed:
+		return "ERR a filter of layout REDISBLOOM is always public: KEYED needs LAYOUT PAIRED or WINDOW"
+	case o.spec.Kind == store.RedisBloom:
+		o.spec.Public = true
+	case o.keyed:
+		o.spec.Public = false
+	}
+	if o.grows {
+		o.spec.Growth = uint32(o.expansion)
+	}
+	if o.nonScaling || o.spec.Kind == store.Window {
+		o.spec.Growth = 0
+	}
+	return ""
+}
+
+// bfInsert adds items to a filter, which is made as the options say if there is
+// none.
+func (c *Client) bfInsert(args [][]byte) {
+	spec := *c.server.filter.Load()
+	create, nonScaling := true, false
+	options, items := args[2:], [][]byte(nil)
+	for len(options) > 0 && items == nil {
+		word := strings.ToUpper(clip(options[0]))
+		value := []byte(nil)
+		if len(options) > 1 {
+			value = options[1]
+		}
+		used := 2
+		// RedisBloom looks at the first letters only.
+		switch {
+		case strings.HasPrefix(word, "I"):
+			items = options[1:]
+		case strings.HasPrefix(word, "N"):
+			used = 1
+			if len(word) > 2 && word[2] == 'C' {
+				create = false
+			} else {
+				nonScaling = true
+			}
+		case !strings.HasPrefix(word, "E") && !strings.HasPrefix(word, "C"):
+			c.w.Error("Unknown argument received")
+			return
+		case value == nil: // of all that follow
+			c.wrongArity(find(args[0]))
+			return
+		case strings.HasPrefix(word, "ER"):
+			rate, ok := parseFloat(value)
+			if !ok || !(rate > 0 && rate < 1) {
+				c.w.Error("Bad error rate")
+				return
+			}
+			spec.Rate = rate
+		case strings.HasPrefix(word, "E"):
+			n, ok := parseInteger(value)
+			if !ok || n < 0 || n > maxExpansion {
+				c.w.Error("Bad expansion")
+				return
+			}
+			spec.Growth = uint32(n)
+		default:
+			n, ok := parseInteger(value)
+			if !ok || n < 1 || spec.Kind == store.RedisBloom && n > maxCapacity {
+				c.w.Error("Bad capacity")
+				return
+			}
+			spec.Capacity = uint64(n)
+		}
+		options = options[min(used, len(options)):]
+	}
+	if len(items) == 0 {
+		c.wrongArity(find(args[0]))
+		return
+	}
+	if nonScaling { // wherever EXPANSION stands
+		spec.Growth = 0
+	}
+	if spec.Kind == store.RedisBloom {
+		spec.Rate, spec.Public = min(spec.Rate, maxRate), true
+	}
+	_, err := c.server.store.Open(args[1])
+	if errors.Is(err, store.ErrNotFound) && create {
+		_, err = c.server.openOrCreateAs(args[1], spec, err)
+	}
+	if err != nil {
+		c.insertError(err)
+		return
+	}
+	c.batch.joinItems(c, runAdd, args[1], items, true)
+	c.batch.flush()
+}
+
+// insertError answers that BF.INSERT had no filter to add to.
+func (c *Client) insertError(err error) {
+	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrWrongKind) {
+		c.storeError(err)
+		return
+	}
+	c.createError(err)
+}
+
+// openOrCreateAs makes the filter that Open has not found, with the error that
+// says so. If somebody else makes it at the same time, there is one.
+func (s *Server) openOrCreateAs(name []byte, spec store.Spec, notFound error) (store.Filter, error) {
+	if !errors.Is(notFound, store.ErrNotFound) {
+		return nil, notFound
+	}
+	if spec.Kind == store.RedisBloom {
+		spec.Rate, spec.Public = min(spec.Rate, maxRate), true
+	}
+	filter, err := s.store.Create(s.ctx, string(name), spec)
+	if errors.Is(err, store.ErrExists) {
+		return s.store.Open(name)
+	}
+	return filter, err
+}
+
+// parseInteger reads an integer as Redis does: decimal, without spaces, plus
+// signs and leading zeros.
+func parseInteger(arg []byte) (int64, bool) {
+	text := string(arg)
+	n, err := strconv.ParseInt(text, 10, 64)
+	return n, err == nil && strconv.FormatInt(n, 10) == text
+}
+
+// parseFloat reads a number as strtold of C does, which Redis uses, but refuses
+// what is too large or too small to be one, and NaN.
+func parseFloat(arg []byte) (float64, bool) {
+	text := string(arg)
+	if strings.Contains(text, "_") { // Go's alone
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	return f, err == nil && !math.IsNaN(f)
+}
+
+// parseSpan reads a time: seconds, or Go's notation, and d for days.
+func parseSpan(arg []byte) (time.Duration, bool) {
+	const longest = 100 * 365 * 24 * time.Hour
+	text, unit := string(arg), time.Second
+	if days, ok := strings.CutSuffix(text, "d"); ok {
+		text, unit = days, 24*time.Hour
+	}
+	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+		return time.Duration(n) * unit, n > 0 && n <= int64(longest/unit)
+	}
+	span, err := time.ParseDuration(text)
+	return span, err == nil && unit == time.Second && span > 0 && span <= longest
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"bytes"
+	"errors"
+
+	"github.com/bloomery/bloom/store"
+)
+
+// The commands that RedisBloom does not have.
+func init() {
+	row := func(cmd *Command) *Command {
+		cmd.Flags |= Write | Module
+		cmd.Categories = []string{"write", "bloom"}
+		cmd.Group, cmd.Since = "module", "1.0.0"
+		return cmd
+	}
+	register(
+		row(&Command{Name: "bf.swap", Arity: 3, FirstKey: 1, LastKey: 2, KeyStep: 1, Handler: (*Client).bfSwap,
+			Summary: "Exchanges what two names stand for, in one step", Complexity: "O(1)",
+			Arguments: []Argument{{Name: "key1", Type: "key"}, {Name: "key2", Type: "key"}}}),
+		row(&Command{Name: "bf.merge", Arity: -3, Flags: DenyMemory | Alone, FirstKey: 1, LastKey: -1, KeyStep: 1, Handler: (*Client).bfMerge,
+			Summary: "Adds all that other Bloom Filters have to one, which is made if there is none", Complexity: "O(n), where n is the size of the filters",
+			Arguments: []Argument{{Name: "destination", Type: "key"}, {Name: "source", Type: "key", Multiple: true}}}),
+		row(&Command{Name: "bf.fold", Arity: 3, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).bfFold,
+			Summary: "Makes a Bloom Filter smaller by a factor, at a higher rate", Complexity: "O(n), where n is the size of the filter",
+			Arguments: []Argument{{Name: "key", Type: "key"}, {Name: "factor", Type: "integer"}}}),
+	)
+}
+
+func (c *Client) bfSwap(args [][]byte) {
+	err := c.server.store.Swap(c.server.ctx, string(args[1]), string(args[2]))
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		c.w.Error(textNoKey)
+	case err != nil:
+		c.storeError(err)
+	default:
+		c.w.SimpleString("OK")
+	}
+}
+
+// bfMerge opens all filters before it changes any.
+func (c *Client) bfMerge(args [][]byte) {
+	s := c.server
+	var sources []store.Filter
+	for _, name := range args[2:] {
+		if bytes.Equal(name, args[1]) {
+			continue // it has what it has
+		}
+		source, err := s.store.Open(name)
+		if err != nil {
+			c.storeError(err)
+			return
+		}
+		sources = append(sources, source)
+	}
+	to, err := s.store.Open(args[1])
+	made := errors.Is(err, store.ErrNotFound) && len(sources) > 0
+	if made {
+		to, err = s.store.Create(s.ctx, string(args[1]), sources[0].Info().Spec)
+	}
+	for i := 0; i < len(sources) && err == nil; i++ {
+		err = to.Merge(s.ctx, sources[i])
+	}
+	if err != nil {
+		if made && to != nil {
+			s.store.Drop(s.ctx, string(args[1])) // nobody has added to it: a merge is executed alone
+		}
+		c.storeError(err)
+		return
+	}
+	c.w.SimpleString("OK")
+}
+
+func (c *Client) bfFold(args [][]byte) {
+	by, ok := parseInteger(args[2])
+	if !ok || by < 1 {
+		c.w.Error("ERR bad factor: a whole number, 1 or more")
+		return
+	}
+	filter, err := c.server.store.Open(args[1])
+	if err == nil {
+		err = filter.Fold(c.server.ctx, uint64(by))
+	}
+	if err != nil {
+		c.storeError(err)
+		return
+	}
+	c.w.SimpleString("OK")
+}

@@ -1,0 +1,91 @@
+package server
+
+import (
+	"errors"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/store"
+)
+
+func init() {
+	key := Argument{Name: "key", Type: "key"}
+	iterator := Argument{Name: "iterator", Type: "integer"}
+	register(
+		bloomRow(&Command{Name: "bf.scandump", Arity: 3, Flags: ReadOnly, Categories: []string{"read", "bloom"}, Handler: (*Client).bfScanDump,
+			Summary: "Begins an incremental save of a Bloom Filter", Since: "1.0.0", Complexity: "O(n), where n is the capacity",
+			Arguments: []Argument{key, iterator}}),
+		bloomRow(&Command{Name: "bf.loadchunk", Arity: 4, Flags: Write | DenyMemory, Categories: []string{"write", "bloom"}, Handler: (*Client).bfLoadChunk,
+			Summary: "Restores a Bloom Filter previously saved using BF.SCANDUMP", Since: "1.0.0", Complexity: "O(n), where n is the capacity",
+			Arguments: []Argument{key, iterator, {Name: "data", Type: "string"}}}),
+	)
+}
+
+func (c *Client) bfScanDump(args [][]byte) {
+	filter, err := c.server.store.Open(args[1])
+	if err != nil {
+		c.storeError(err)
+		return
+	}
+	iterator, ok := parseInteger(args[2])
+	if !ok {
+		c.w.Error("Second argument must be numeric")
+		return
+	}
+	next, chunk, err := filter.Dump(iterator)
+	if err != nil {
+		c.storeError(err)
+		return
+	}
+	c.w.Array(2)
+	c.w.Integer(next)
+	c.w.Bulk(chunk)
+}
+
+const textBadChunk = "ERR received bad data"
+
+func (c *Client) bfLoadChunk(args [][]byte) {
+	iterator, ok := parseInteger(args[2])
+	if !ok {
+		c.w.Error("ERR Second argument must be numeric")
+		return
+	}
+	filter, err := c.server.store.Open(args[1])
+	if errors.Is(err, store.ErrNotFound) && iterator == 1 {
+		_, err = c.server.store.Load(c.server.ctx, string(args[1]), args[3])
+	} else if err == nil {
+		err = filter.Load(c.server.ctx, iterator, args[3])
+	}
+	switch {
+	case errors.Is(err, bloom.ErrSecret): // a dump of ours, of another store
+		c.w.Error(textBadChunk + ": " + reason(err))
+	case errors.Is(err, store.ErrChunk):
+		c.w.Error(chunkError(filter, iterator, len(args[3])))
+	case errors.Is(err, store.ErrMemory):
+		c.server.metrics.refuse(limitMemory)
+		c.w.Error(textBadChunk + ": " + reason(err))
+	case err != nil:
+		c.storeError(err)
+	default:
+		c.w.SimpleString("OK")
+	}
+}
+
+// chunkError says what is wrong with a chunk, in RedisBloom's words. The filter is
+// nil for the first one.
+func chunkError(filter store.Filter, iterator int64, size int) string {
+	if filter == nil || iterator-1 < int64(size) {
+		return textBadChunk
+	}
+	info := filter.Info()
+	if info.Kind != store.RedisBloom {
+		return textBadChunk
+	}
+	at := uint64(iterator - 1 - int64(size))
+	for _, layer := range info.Layers {
+		if at < layer.Bytes {
+			return "ERR invalid chunk - Too big for current filter"
+		}
+		at -= layer.Bytes
+	}
+	return "ERR invalid offset - no link found"
+}

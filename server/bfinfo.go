@@ -1,0 +1,140 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/bloomery/bloom/store"
+)
+
+func init() {
+	key := Argument{Name: "key", Type: "key"}
+	word := func(name string) Argument {
+		return Argument{Name: strings.ToLower(name), Type: "pure-token", Token: name}
+	}
+	register(
+		bloomRow(&Command{Name: "bf.info", Arity: -2, Flags: ReadOnly | Fast, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfInfo,
+			Summary: "Returns information about a Bloom Filter", Since: "1.0.0", Complexity: "O(1)",
+			Arguments: []Argument{key, {Name: "single_value", Type: "oneof", Optional: true, Arguments: []Argument{
+				word("CAPACITY"), word("SIZE"), word("FILTERS"), word("ITEMS"), word("EXPANSION"),
+				word("RATE"), word("FILL"), word("FULLAT"), word("LAYOUT")}}}}),
+		bloomRow(&Command{Name: "bf.card", Arity: 2, Flags: ReadOnly | Fast, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfCard,
+			Summary: "Returns the cardinality of a Bloom filter", Since: "2.4.4", Complexity: "O(1)", Arguments: []Argument{key}}),
+		bloomRow(&Command{Name: "bf.debug", Arity: 2, Flags: ReadOnly | Fast, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfDebug,
+			Summary: "Shows the layers of a Bloom Filter", Since: "1.0.0", Complexity: "O(n), where n is the number of layers", Arguments: []Argument{key}}),
+	)
+}
+
+// An infoField is one of BF.INFO's: the word that asks for it, the name in the
+// reply, and how it is answered.
+type infoField struct {
+	word, name string
+	write      func(c *Client, filter store.Filter, info *store.Info)
+}
+
+// infoFields are RedisBloom's five, which BF.INFO answers with when it is not
+// asked for one, and behind them ours.
+var infoFields = []infoField{
+	{"CAPACITY", "Capacity", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(info.Room)) }},
+	{"SIZE", "Size", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(info.Bytes)) }},
+	{"FILTERS", "Number of filters", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(len(info.Layers))) }},
+	{"ITEMS", "Number of items inserted", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(info.Items)) }},
+	{"EXPANSION", "Expansion rate", func(c *Client, _ store.Filter, info *store.Info) {
+		if info.Growth == 0 {
+			c.w.Null()
+			return
+		}
+		c.w.Integer(int64(info.Growth))
+	}},
+	{"RATE", "Rate", func(c *Client, filter store.Filter, _ *store.Info) { c.w.Double(filter.Report().Rate) }},
+	{"FILL", "Fill", func(c *Client, filter store.Filter, _ *store.Info) { c.w.Double(filter.Report().Fill) }},
+	{"FULLAT", "Full at", func(c *Client, _ store.Filter, info *store.Info) {
+		// The number of keys at which a filter without growth refuses more, and one
+		// of our layouts leaves its rate. There is none where it grows.
+		if info.Growth != 0 {
+			c.w.Null()
+			return
+		}
+		c.w.Integer(int64(info.Room))
+	}},
+	{"LAYOUT", "Layout", func(c *Client, _ store.Filter, info *store.Info) { c.w.BulkString(layoutName(info.Kind)) }},
+}
+
+const plainInfoFields = 5
+
+func layoutName(kind store.Kind) string {
+	switch kind {
+	case store.RedisBloom:
+		return "redisbloom"
+	case store.Paired:
+		return "paired"
+	case store.Window:
+		return "window"
+	}
+	return "none"
+}
+
+func (c *Client) bfInfo(args [][]byte) {
+	if len(args) > 3 {
+		c.wrongArity(find(args[0]))
+		return
+	}
+	filter, err := c.server.store.Open(args[1])
+	if err != nil {
+		c.storeError(err)
+		return
+	}
+	info := filter.Info()
+	if len(args) == 2 {
+		c.w.Map(plainInfoFields)
+		for _, field := range infoFields[:plainInfoFields] {
+			c.w.SimpleString(field.name)
+			field.write(c, filter, &info)
+		}
+		return
+	}
+	for _, field := range infoFields {
+		if !is(args[2], field.word) {
+			continue
+		}
+		if c.w.Protocol == 3 {
+			c.w.Map(1)
+			c.w.SimpleString(field.name)
+		} else {
+			c.w.Array(1)
+		}
+		field.write(c, filter, &info)
+		return
+	}
+	c.w.Error("Invalid information value")
+}
+
+func (c *Client) bfCard(args [][]byte) {
+	filter, err := c.server.store.Open(args[1])
+	switch {
+	case errors.Is(err, store.ErrNotFound):
+		c.w.Integer(0)
+	case err != nil:
+		c.storeError(err)
+	default:
+		c.w.Integer(int64(filter.Info().Items))
+	}
+}
+
+func (c *Client) bfDebug(args [][]byte) {
+	filter, err := c.server.store.Open(args[1])
+	if err != nil {
+		c.storeError(err)
+		return
+	}
+	info := filter.Info()
+	c.w.Array(1 + len(info.Layers))
+	c.w.BulkString("size:" + strconv.FormatUint(info.Items, 10))
+	for _, layer := range info.Layers {
+		c.w.BulkString(fmt.Sprintf("bytes:%d bits:%d hashes:%d hashwidth:64 capacity:%d size:%d ratio:%s",
+			layer.Bytes, layer.Bits, layer.Probes, layer.Capacity, layer.Items,
+			strconv.FormatFloat(layer.Rate, 'g', 6, 64))) // %g of C
+	}
+}

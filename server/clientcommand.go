@@ -1,0 +1,475 @@
+package server
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// cachingCommand is CLIENT CACHING: the one command that does not end what it has
+// begun.
+var cachingCommand = &Command{Name: "caching", Arity: 3, Flags: Fast, Categories: []string{"slow", "connection"}, Handler: (*Client).clientCaching,
+	Summary: "Says whether what the next command reads is tracked.", Since: "6.0.0", Group: "connection", Complexity: "O(1)",
+	Arguments: []Argument{{Name: "mode", Type: "oneof", Arguments: []Argument{{Name: "yes", Type: "pure-token", Token: "YES"}, {Name: "no", Type: "pure-token", Token: "NO"}}}}}
+
+func init() {
+	row := func(name string, arity int, flags Flags, since, summary string, handler func(*Client, [][]byte), arguments ...Argument) *Command {
+		categories := []string{"slow", "connection"}
+		if flags.Has(Admin) {
+			categories = []string{"admin", "slow", "dangerous", "connection"}
+		}
+		return &Command{Name: name, Arity: arity, Flags: flags, Categories: categories, Handler: handler,
+			Summary: summary, Since: since, Group: "connection", Complexity: "O(1)", Arguments: arguments}
+	}
+	onOff := oneOf("enabled", "ON", "OFF")
+	register(&Command{Name: "client", Arity: -2, Categories: []string{"slow", "connection"},
+		Summary: "Commands on connections.", Since: "2.4.0", Group: "connection", Complexity: "Depends on the subcommand",
+		Subcommands: []*Command{
+			row("id", 2, Fast, "5.0.0", "Tells the connection's number.", (*Client).clientID),
+			row("setname", 3, Fast, "2.6.9", "Names the connection.", (*Client).clientSetName, Argument{Name: "connection-name", Type: "string"}),
+			row("getname", 2, Fast, "2.6.9", "Tells the connection's name.", (*Client).clientGetName),
+			row("setinfo", 4, Fast, "7.2.0", "Tells the server which library the client is.", (*Client).clientSetInfo,
+				Argument{Name: "attr", Type: "oneof", Arguments: []Argument{{Name: "libname", Type: "string", Token: "LIB-NAME"}, {Name: "libver", Type: "string", Token: "LIB-VER"}}}),
+			row("info", 2, 0, "6.2.0", "Describes the connection.", (*Client).clientInfo),
+			row("list", -2, Admin, "2.4.0", "Describes all connections, or some.", (*Client).clientList,
+				Argument{Name: "client-type", Type: "string", Token: "TYPE", Optional: true}, Argument{Name: "client-id", Type: "integer", Token: "ID", Optional: true, Multiple: true}),
+			row("kill", -3, Admin, "2.4.0", "Closes connections.", (*Client).clientKill, Argument{Name: "filter", Type: "string", Multiple: true}),
+			row("no-evict", 3, Admin, "7.0.0", "Means nothing: connections are never closed to save memory.", (*Client).clientNoEvict, onOff),
+			row("no-touch", 3, 0, "7.2.0", "Means nothing: filters do not remember when they were used.", (*Client).clientNoTouch, onOff),
+			row("reply", 3, 0, "3.2.0", "Switches replies on or off, or skips the next one.", (*Client).clientReply, oneOf("action", "ON", "OFF", "SKIP")),
+			row("tracking", -3, 0, "6.0.0", "Tells the client when what it has read changes. Needs RESP3.", (*Client).clientTracking,
+				oneOf("status", "ON", "OFF"), Argument{Name: "prefix", Type: "string", Token: "PREFIX", Optional: true, Multiple: true},
+				word("BCAST"), word("OPTIN"), word("OPTOUT"), word("NOLOOP")),
+			row("trackinginfo", 2, 0, "6.2.0", "Tells how the connection tracks.", (*Client).clientTrackingInfo),
+			cachingCommand,
+			row("getredir", 2, 0, "6.0.0", "Tells where invalidations go: here.", (*Client).clientGetRedir),
+			row("unblock", -3, Admin, "5.0.0", "Answers 0: no command blocks.", (*Client).zero, Argument{Name: "client-id", Type: "integer"}),
+			helpOf("client"),
+		}})
+}
+
+// word is an argument that is there or not.
+func word(token string) Argument {
+	return Argument{Name: strings.ToLower(token), Type: "pure-token", Token: token, Optional: true}
+}
+
+// oneOf is an argument that is one of the words.
+func oneOf(name string, tokens ...string) Argument {
+	choice := Argument{Name: name, Type: "oneof"}
+	for _, token := range tokens {
+		choice.Arguments = append(choice.Arguments, Argument{Name: strings.ToLower(token), Type: "pure-token", Token: token})
+	}
+	return choice
+}
+
+func (c *Client) ok([][]byte)         { c.w.SimpleString("OK") }
+func (c *Client) zero([][]byte)       { c.w.Integer(0) }
+func (c *Client) emptyArray([][]byte) { c.w.Array(0) }
+
+func (c *Client) clientID(args [][]byte) { c.w.Integer(c.id) }
+
+func (c *Client) clientSetName(args [][]byte) {
+	if !isName(args[2]) {
+		c.w.Error(textClientName)
+		return
+	}
+	name := string(args[2])
+	c.describe(func(a *about) { a.name = name })
+	c.w.SimpleString("OK")
+}
+
+func (c *Client) clientGetName(args [][]byte) {
+	if name := c.description().name; name != "" {
+		c.w.BulkString(name)
+	} else {
+		c.w.Null()
+	}
+}
+
+func (c *Client) clientSetInfo(args [][]byte) {
+	value := string(args[3])
+	var set func(*about)
+	switch {
+	case is(args[2], "LIB-NAME"):
+		set = func(a *about) { a.libName = value }
+	case is(args[2], "LIB-VER"):
+		set = func(a *about) { a.libVersion = value }
+	default:
+		c.w.Error("ERR Unrecognized option '" + clip(args[2]) + "'")
+		return
+	}
+	if !isName(args[3]) {
+		c.w.Error("ERR " + strings.ToLower(clip(args[2])) + " cannot contain spaces, newlines or special characters.")
+		return
+	}
+	c.describe(set)
+	c.w.SimpleString("OK")
+}
+
+// line describes the client as CLIENT LIST does. What a Go program cannot know,
+// or nobody asks for, is zero. Any goroutine may call it.
+func (c *Client) line() string {
+	a := c.description()
+	shown := &c.tracking.shown
+	flags := ""
+	if shown.queued.Load() > 0 {
+		flags += "x"
+	}
+	if shown.noEvict.Load() {
+		flags += "e"
+	}
+	if shown.tracks.Load() {
+		flags += "t"
+	}
+	if shown.noTouch.Load() {
+		flags += "T"
+	}
+	if flags == "" {
+		flags = "N"
+	}
+	command := "NULL"
+	if cmd := c.lastCommand.Load(); cmd != nil {
+		command = cmd.fullName()
+	}
+	redirect, queued := -1, int64(-1)
+	if shown.tracks.Load() {
+		redirect = 0
+	}
+	if n := shown.queued.Load(); n > 0 {
+		queued = n
+	}
+	now := time.Now()
+	return fmt.Sprintf("id=%d addr=%s laddr=%s fd=-1 name=%s age=%d idle=%d flags=%s db=%d sub=0 psub=0 ssub=0 multi=%d watch=%d "+
+		"qbuf=0 qbuf-free=0 argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=%s user=%s redir=%d resp=%d lib-name=%s lib-ver=%s\n",
+		c.id, c.addr, c.laddr, a.name, int(now.Sub(c.since).Seconds()), max(now.Unix()-c.lastActive.Load(), 0), flags, a.db,
+		queued, shown.watched.Load(), command, a.user, redirect, a.protocol, a.libName, a.libVersion)
+}
+
+func (c *Client) clientInfo(args [][]byte) { c.w.Verbatim("txt", c.line()) }
+
+func (c *Client) clientList(args [][]byte) {
+	var ids []int64
+	switch {
+	case len(args) == 2:
+	case len(args) == 4 && is(args[2], "TYPE"):
+		switch strings.ToLower(string(args[3])) {
+		case "normal":
+		case "master", "replica", "slave", "pubsub":
+			ids = []int64{} // there are none
+		default:
+			c.w.Error("ERR Unknown client type '" + clip(args[3]) + "'")
+			return
+		}
+	case len(args) > 3 && is(args[2], "ID"):
+		for _, arg := range args[3:] {
+			id, ok := integer(arg)
+			if !ok {
+				c.w.Error("ERR Invalid client ID")
+				return
+			}
+			ids = append(ids, id)
+		}
+	default:
+		c.w.Error(textSyntax)
+		return
+	}
+	var list strings.Builder
+	c.server.eachClient(func(other *Client) {
+		if ids == nil || slices.Contains(ids, other.id) {
+			list.WriteString(other.line())
+		}
+	})
+	c.w.Verbatim("txt", list.String())
+}
+
+// clientKill is CLIENT KILL addr, or CLIENT KILL with filters.
+func (c *Client) clientKill(args [][]byte) {
+	if len(args) == 3 {
+		killed := false
+		c.server.eachClient(func(other *Client) {
+			if !killed && other.addr == string(args[2]) {
+				killed = true
+				c.killOther(other)
+			}
+		})
+		if killed {
+			c.w.SimpleString("OK")
+		} else {
+			c.w.Error("ERR No such client")
+		}
+		return
+	}
+	matches, skipSelf, refusal := killFilter(args[2:])
+	if refusal != "" {
+		c.w.Error(refusal)
+		return
+	}
+	killed := int64(0)
+	c.server.eachClient(func(other *Client) {
+		if matches(other) && !(skipSelf && other == c) {
+			killed++
+			c.killOther(other)
+		}
+	})
+	c.w.Integer(killed)
+}
+
+// killOther closes a connection, which may be this one: then after the reply.
+func (c *Client) killOther(other *Client) {
+	if other == c {
+		c.end()
+	} else {
+		other.kill()
+	}
+}
+
+// killFilter reads pairs of a filter and its value. All have to match.
+func killFilter(pairs [][]byte) (matches func(*Client) bool, skipSelf bool, refusal string) {
+	if len(pairs)%2 != 0 {
+		return nil, false, textSyntax
+	}
+	var all []func(*Client) bool
+	skipSelf = true
+	for i := 0; i < len(pairs); i += 2 {
+		value := string(pairs[i+1])
+		number, isNumber := integer(pairs[i+1])
+		switch {
+		case is(pairs[i], "ID") && (!isNumber || number < 1):
+			return nil, false, "ERR client-id should be greater than 0"
+		case is(pairs[i], "ID"):
+			all = append(all, func(c *Client) bool { return c.id == number })
+		case is(pairs[i], "ADDR"):
+			all = append(all, func(c *Client) bool { return c.addr == value })
+		case is(pairs[i], "LADDR"):
+			all = append(all, func(c *Client) bool { return c.laddr == value })
+		case is(pairs[i], "USER"):
+			all = append(all, func(c *Client) bool { return c.description().user == value })
+		case is(pairs[i], "TYPE"):
+			all = append(all, func(*Client) bool { return strings.EqualFold(value, "normal") })
+		case is(pairs[i], "MAXAGE") && isNumber:
+			all = append(all, func(c *Client) bool { return int64(time.Since(c.since).Seconds()) >= number })
+		case is(pairs[i], "SKIPME") && strings.EqualFold(value, "yes"):
+			skipSelf = true
+		case is(pairs[i], "SKIPME") && strings.EqualFold(value, "no"):
+			skipSelf = false
+		default:
+			return nil, false, textSyntax
+		}
+	}
+	return func(c *Client) bool {
+		for _, match := range all {
+			if !match(c) {
+				return false
+			}
+		}
+		return true
+	}, skipSelf, ""
+}
+
+// onOff reads ON or OFF and answers an error for anything else.
+func (c *Client) onOff(arg []byte) (on, ok bool) {
+	switch {
+	case is(arg, "ON"):
+		return true, true
+	case is(arg, "OFF"):
+		return false, true
+	}
+	c.w.Error(textSyntax)
+	return false, false
+}
+
+func (c *Client) clientNoEvict(args [][]byte) {
+	if on, ok := c.onOff(args[2]); ok {
+		c.tracking.shown.noEvict.Store(on)
+		c.w.SimpleString("OK")
+	}
+}
+
+func (c *Client) clientNoTouch(args [][]byte) {
+	if on, ok := c.onOff(args[2]); ok {
+		c.tracking.shown.noTouch.Store(on)
+		c.w.SimpleString("OK")
+	}
+}
+
+// clientReply sets what dispatch does with replies: it takes away the OK of OFF
+// and SKIP, too.
+func (c *Client) clientReply(args [][]byte) {
+	switch {
+	case is(args[2], "ON"):
+		c.replies = replyAll
+	case is(args[2], "OFF"):
+		c.replies = replyNone
+	case is(args[2], "SKIP"):
+		if c.replies != replyNone {
+			c.replies = replySkip
+		}
+	default:
+		c.w.Error(textSyntax)
+		return
+	}
+	c.w.SimpleString("OK")
+}
+
+// maxPrefixes and maxPrefixBytes bound what every write is compared with.
+const (
+	maxPrefixes    = 64
+	maxPrefixBytes = 1 << 10
+)
+
+// clientTracking is CLIENT TRACKING ON|OFF [PREFIX p]... [BCAST] [OPTIN|OPTOUT]
+// [NOLOOP].
+func (c *Client) clientTracking(args [][]byte) {
+	mode, noLoop := trackReads, false
+	var prefixes []string
+	for i := 3; i < len(args); i++ {
+		wanted := trackNothing
+		switch {
+		case is(args[i], "BCAST"):
+			wanted = trackBroadcast
+		case is(args[i], "OPTIN"):
+			wanted = trackOptIn
+		case is(args[i], "OPTOUT"):
+			wanted = trackOptOut
+		case is(args[i], "NOLOOP"):
+			noLoop = true
+		case is(args[i], "PREFIX") && i+1 < len(args):
+			i++
+			prefixes = append(prefixes, string(args[i]))
+		case is(args[i], "REDIRECT") && i+1 < len(args):
+			c.w.Error("ERR REDIRECT is not supported: it is for RESP2. Send HELLO 3, and invalidations come on this connection")
+			return
+		default:
+			c.w.Error(textSyntax)
+			return
+		}
+		if wanted == trackNothing {
+			continue
+		}
+		if mode != trackReads && mode != wanted {
+			c.w.Error("ERR BCAST, OPTIN and OPTOUT cannot be used together")
+			return
+		}
+		mode = wanted
+	}
+	on, ok := c.onOff(args[2])
+	if !ok {
+		return
+	}
+	if !on {
+		c.stopTracking()
+		c.w.SimpleString("OK")
+		return
+	}
+	if refusal := c.refuseTracking(mode, prefixes); refusal != "" {
+		c.w.Error(refusal)
+		return
+	}
+	if mode == trackBroadcast && len(prefixes) == 0 && (c.tracking.reader == nil || len(c.trackedPrefixes()) == 0) {
+		prefixes = []string{""} // every name has it
+	}
+	c.startTracking(mode, noLoop, prefixes)
+	c.w.SimpleString("OK")
+}
+
+// refuseTracking returns the error for tracking that cannot be, or "".
+func (c *Client) refuseTracking(mode trackingMode, prefixes []string) string {
+	was := c.tracking.mode
+	switch {
+	case c.w.Protocol != 3:
+		return "ERR CLIENT TRACKING needs RESP3 here: send HELLO 3 first"
+	case len(prefixes) > 0 && mode != trackBroadcast:
+		return "ERR PREFIX option requires BCAST mode to be enabled"
+	case was != trackNothing && (was == trackBroadcast) != (mode == trackBroadcast):
+		return "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode."
+	case was != trackNothing && was != mode && (mode == trackOptIn || mode == trackOptOut) && (was == trackOptIn || was == trackOptOut):
+		return "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode."
+	}
+	all := c.trackedPrefixes()
+	bytes := 0
+	for _, prefix := range prefixes {
+		for _, other := range all {
+			if strings.HasPrefix(prefix, other) || strings.HasPrefix(other, prefix) {
+				return "ERR Prefix '" + prefix + "' overlaps with an existing prefix '" + other + "'. Prefixes for a single client must not overlap."
+			}
+		}
+		all = append(all, prefix)
+	}
+	for _, prefix := range all {
+		bytes += len(prefix)
+	}
+	if len(all) > maxPrefixes || bytes > maxPrefixBytes {
+		return "ERR a client may have " + strconv.Itoa(maxPrefixes) + " prefixes of " + strconv.Itoa(maxPrefixBytes) + " bytes together, and no more"
+	}
+	return ""
+}
+
+func (c *Client) trackedPrefixes() []string {
+	if c.tracking.reader == nil {
+		return nil
+	}
+	return slices.Clone(c.tracking.reader.prefixes) // nobody else writes them
+}
+
+func (c *Client) clientTrackingInfo(args [][]byte) {
+	t := &c.tracking
+	flags := map[trackingMode][]string{trackNothing: {"off"}, trackReads: {"on"}, trackOptIn: {"on", "optin"}, trackOptOut: {"on", "optout"}, trackBroadcast: {"on", "bcast"}}[t.mode]
+	if t.caching != "" {
+		flags = append(flags, "caching-"+t.caching)
+	}
+	redirect := int64(-1)
+	if t.reader != nil {
+		redirect = 0
+		if t.reader.noLoop {
+			flags = append(flags, "noloop")
+		}
+	}
+	c.w.Map(3)
+	c.w.BulkString("flags")
+	c.w.Set(len(flags))
+	for _, flag := range flags {
+		c.w.BulkString(flag)
+	}
+	c.w.BulkString("redirect")
+	c.w.Integer(redirect)
+	c.w.BulkString("prefixes")
+	prefixes := c.trackedPrefixes()
+	c.w.Set(len(prefixes))
+	for _, prefix := range prefixes {
+		c.w.BulkString(prefix)
+	}
+}
+
+func (c *Client) clientCaching(args [][]byte) {
+	mode := c.tracking.mode
+	switch {
+	case mode != trackOptIn && mode != trackOptOut:
+		c.w.Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
+		return
+	case is(args[2], "YES") && mode == trackOptIn:
+		c.tracking.caching = "yes"
+	case is(args[2], "NO") && mode == trackOptOut:
+		c.tracking.caching = "no"
+	case is(args[2], "YES"):
+		c.w.Error("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
+		return
+	case is(args[2], "NO"):
+		c.w.Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
+		return
+	default:
+		c.w.Error(textSyntax)
+		return
+	}
+	c.tracking.decide()
+	c.w.SimpleString("OK")
+}
+
+func (c *Client) clientGetRedir(args [][]byte) {
+	if c.tracking.reader == nil {
+		c.w.Integer(-1)
+	} else {
+		c.w.Integer(0)
+	}
+}

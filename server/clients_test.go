@@ -1,0 +1,304 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+)
+
+// TestGoRedis uses go-redis as it comes, by its calls for Bloom filters.
+func TestGoRedis(t *testing.T) {
+	for _, protocol := range []int{0, 2, 3} { // 0: the client's own choice
+		t.Run(fmt.Sprintf("protocol %d", protocol), func(t *testing.T) {
+			ctx := t.Context()
+			client := redis.NewClient(&redis.Options{Addr: startServer(t, Config{}), Protocol: protocol})
+			defer client.Close()
+			want := func(what string, got, want any, err error) {
+				t.Helper()
+				if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("%s: got %v, %v, want %v", what, got, err, want)
+				}
+			}
+			ok, err := client.BFReserve(ctx, "r", 0.001, 2000).Result()
+			want("BFReserve", ok, "OK", err)
+			ok, err = client.BFReserveExpansion(ctx, "e", 0.001, 2000, 3).Result()
+			want("BFReserveExpansion", ok, "OK", err)
+			ok, err = client.BFReserveNonScaling(ctx, "n", 0.001, 2000).Result()
+			want("BFReserveNonScaling", ok, "OK", err)
+			ok, err = client.BFReserveWithArgs(ctx, "w", &redis.BFReserveOptions{Capacity: 2000, Error: 0.001, Expansion: 3}).Result()
+			want("BFReserveWithArgs", ok, "OK", err)
+			yes, err := client.BFAdd(ctx, "r", "a").Result()
+			want("BFAdd", yes, true, err)
+			yes, err = client.BFExists(ctx, "r", "a").Result()
+			want("BFExists", yes, true, err)
+			yes, err = client.BFExists(ctx, "nothing", "a").Result()
+			want("BFExists of nothing", yes, false, err)
+			all, err := client.BFMAdd(ctx, "r", "a", "b", "c").Result()
+			want("BFMAdd", all, []bool{false, true, true}, err)
+			all, err = client.BFMExists(ctx, "r", "a", "b", "z").Result()
+			want("BFMExists", all, []bool{true, true, false}, err)
+			all, err = client.BFInsert(ctx, "i", &redis.BFInsertOptions{Capacity: 2000, Error: 0.001, Expansion: 3}, "a", "b", "a").Result()
+			want("BFInsert", all, []bool{true, true, false}, err)
+			n, err := client.BFCard(ctx, "r").Result()
+			want("BFCard", n, 3, err)
+			info, err := client.BFInfo(ctx, "r").Result()
+			want("BFInfo", info, redis.BFInfo{Capacity: 2000, Size: 4056, Filters: 1, ItemsInserted: 3, ExpansionRate: 2}, err)
+			info, err = client.BFInfoCapacity(ctx, "r").Result()
+			want("BFInfoCapacity", info.Capacity, 2000, err)
+			info, err = client.BFInfoSize(ctx, "r").Result()
+			want("BFInfoSize", info.Size, 4056, err)
+			info, err = client.BFInfoFilters(ctx, "r").Result()
+			want("BFInfoFilters", info.Filters, 1, err)
+			info, err = client.BFInfoItems(ctx, "r").Result()
+			want("BFInfoItems", info.ItemsInserted, 3, err)
+			info, err = client.BFInfoExpansion(ctx, "e").Result()
+			want("BFInfoExpansion", info.ExpansionRate, 3, err)
+
+			// A dump goes over to another name.
+			for iterator := int64(0); ; {
+				dump, err := client.BFScanDump(ctx, "r", iterator).Result()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if iterator = dump.Iter; iterator == 0 {
+					break
+				}
+				ok, err := client.BFLoadChunk(ctx, "copy", iterator, dump.Data).Result()
+				want("BFLoadChunk", ok, "OK", err)
+			}
+			yes, err = client.BFExists(ctx, "copy", "b").Result()
+			want("BFExists of the copy", yes, true, err)
+
+			// Pipelines, transactions, and the rest that programs use.
+			commands, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for i := range 1000 {
+					p.BFAdd(ctx, "r", fmt.Sprint("item", i))
+				}
+				return nil
+			})
+			want("Pipelined", len(commands), 1000, err)
+			commands, err = client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+				p.BFAdd(ctx, "r", "tx")
+				p.BFExists(ctx, "r", "tx")
+				return nil
+			})
+			want("TxPipelined", commands[1].(*redis.BoolCmd).Val(), true, err)
+			err = client.Watch(ctx, func(tx *redis.Tx) error {
+				client.BFAdd(ctx, "r", "meanwhile")
+				_, err := tx.TxPipelined(ctx, func(p redis.Pipeliner) error { return p.BFAdd(ctx, "r", "never").Err() })
+				return err
+			}, "r")
+			if !errors.Is(err, redis.TxFailedErr) {
+				t.Errorf("Watch: got %v, want %v", err, redis.TxFailedErr)
+			}
+			keys, err := client.Keys(ctx, "*").Result()
+			slices.Sort(keys)
+			want("Keys", keys, []string{"copy", "e", "i", "n", "r", "w"}, err)
+			kind, err := client.Type(ctx, "r").Result()
+			want("Type", kind, "MBbloom--", err)
+			var scanned []string
+			for iterator := client.Scan(ctx, 0, "*", 2).Iterator(); iterator.Next(ctx); {
+				scanned = append(scanned, iterator.Val())
+			}
+			slices.Sort(scanned)
+			want("Scan", slices.Compact(scanned), keys, nil)
+			documents, err := client.Command(ctx).Result()
+			want("Command", documents["bf.add"].FirstKeyPos, 1, err)
+			dump, err := client.Dump(ctx, "r").Result()
+			want("Dump", len(dump) > 100, true, err)
+			ok, err = client.RestoreReplace(ctx, "e", time.Hour, dump).Result()
+			want("RestoreReplace", ok, "OK", err)
+			yes, err = client.BFExists(ctx, "e", "item7").Result()
+			want("BFExists of what was restored", yes, true, err)
+			ttl, err := client.TTL(ctx, "e").Result()
+			want("TTL", ttl, time.Hour, err)
+		})
+	}
+}
+
+// TestRueidisCache looks at the cache of rueidis: the second read of a key is
+// answered without the server, until somebody changes the key.
+func TestRueidisCache(t *testing.T) {
+	addr := startServer(t, Config{})
+	var invalidated atomic.Int64
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	listener, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, OnInvalidations: func(m []rueidis.RedisMessage) { invalidated.Add(1) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	other := connect(t, addr)
+	ctx := t.Context()
+	ask := func(c rueidis.Client, item string) (yes, cached bool) {
+		t.Helper()
+		reply := c.DoCache(ctx, c.B().BfExists().Key("k").Item(item).Cache(), time.Minute)
+		yes, err := reply.AsBool()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return yes, reply.IsCacheHit()
+	}
+	until := func(what string, done func() bool) {
+		t.Helper()
+		for end := time.Now().Add(10 * time.Second); !done(); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("%s: not within 10 seconds", what)
+			}
+		}
+	}
+	changes := []string{"BF.ADD k x", "DEL k", "BF.ADD k x", "RENAME k l", "RENAME l k", "PEXPIRE k 20", "BF.MADD k x y", "FLUSHALL", "BF.ADD k x", "BF.INSERT k ITEMS z"}
+	for _, change := range changes {
+		for _, c := range []rueidis.Client{client, listener} {
+			ask(c, "x")
+			if _, cached := ask(c, "x"); !cached {
+				t.Fatalf("before %s: the second question went to the server", change)
+			}
+		}
+		before := invalidated.Load()
+		other.must(t, change)
+		until(change, func() bool { return invalidated.Load() > before })
+		exists := other.must(t, "BF.EXISTS k x") == ":1\r\n"
+		until(change+": the new answer", func() bool { yes, _ := ask(client, "x"); return yes == exists })
+		if change == "PEXPIRE k 20" {
+			until("the end of the key", func() bool { yes, _ := ask(client, "x"); return !yes })
+		}
+	}
+
+	// Many at once, and the server says that it tracks.
+	replies := client.DoMultiCache(ctx, rueidis.CT(client.B().BfExists().Key("k").Item("x").Cache(), time.Minute), rueidis.CT(client.B().Ttl().Key("k").Cache(), time.Minute))
+	for _, reply := range replies {
+		if reply.Error() != nil {
+			t.Error(reply.Error())
+		}
+	}
+	if info := other.must(t, "INFO clients"); strings.Contains(info, "tracking_clients:0\r\n") {
+		t.Errorf("INFO clients: got %q, want tracking clients", info)
+	}
+}
+
+// redisCLI runs redis-cli with what it reads, and returns what it prints.
+func redisCLI(t *testing.T, addr, input string, args ...string) string {
+	t.Helper()
+	host, port, _ := net.SplitHostPort(addr)
+	out, err := runProgram(t, "redis-cli", input, append([]string{"-h", host, "-p", port}, args...)...)
+	if err != nil {
+		t.Fatalf("redis-cli %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func runProgram(t *testing.T, name, input string, args ...string) (string, error) {
+	t.Helper()
+	if _, err := exec.LookPath(name); err != nil {
+		t.Fatalf("%v: run make redis, which installs it", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Stdin = strings.NewReader(input)
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	return out.String(), err
+}
+
+// conversation is every BF command, as people type it, and what redis-cli prints
+// for RESP2 and, where that is another text, for RESP3.
+var conversation = []struct{ send, want, want3 string }{
+	{"BF.RESERVE f 0.01 100", "OK", ""},
+	{"bf.add f a", "(integer) 1", "(true)"},
+	{"BF.ADD f a", "(integer) 0", "(false)"},
+	{"BF.MADD f b c", "1) (integer) 1\n2) (integer) 1", "1) (true)\n2) (true)"},
+	{"BF.EXISTS f b", "(integer) 1", "(true)"},
+	{"BF.MEXISTS f b z", "1) (integer) 1\n2) (integer) 0", "1) (true)\n2) (false)"},
+	{"BF.INSERT g CAPACITY 10 ERROR 0.1 NONSCALING ITEMS a", "1) (integer) 1", "1) (true)"},
+	{"BF.CARD f", "(integer) 3", ""},
+	{"BF.INFO f ITEMS", "1) (integer) 3", "1# Number of items inserted => (integer) 3"},
+	{"BF.DEBUG g", "1) \"size:1\"\n2) \"bytes:8 bits:64 hashes:4 hashwidth:64 capacity:10 size:1 ratio:0.1\"", ""},
+	{"BF.SCANDUMP g 9999", "1) (integer) 0\n2) \"\"", ""},
+	{"BF.LOADCHUNK g 9999 abc", "(error) ERR invalid offset - no link found", ""},
+	{"BF.SWAP f g", "OK", ""},
+	{"BF.EXISTS g c", "(integer) 1", "(true)"},
+	{"TYPE g", "MBbloom--", ""},
+	{"DEL f g", "(integer) 2", ""},
+}
+
+func TestRedisCLI(t *testing.T) {
+	addr := startServer(t, Config{})
+	for _, protocol := range []string{"-2", "-3"} {
+		for _, line := range conversation {
+			want := line.want
+			if protocol == "-3" && line.want3 != "" {
+				want = line.want3
+			}
+			got := strings.TrimSpace(redisCLI(t, addr, "", append([]string{"--no-raw", protocol}, words(t, line.send)...)...))
+			if got != want {
+				t.Errorf("redis-cli %s %s: got %q, want %q", protocol, line.send, got, want)
+			}
+		}
+	}
+
+	// Its own modes: lines from a pipe, the protocol from a pipe, and looking round.
+	if got := redisCLI(t, addr, "BF.ADD x 1\nBF.ADD x 2\nSELECT 3\nBF.CARD x\n"); got != "1\n1\nOK\n0\n" {
+		t.Errorf("lines: got %q", got)
+	}
+	var protocol strings.Builder
+	for i := range 10_000 {
+		protocol.WriteString(command("BF.ADD", "piped", fmt.Sprint(i)))
+	}
+	if got := redisCLI(t, addr, protocol.String(), "--pipe"); !strings.Contains(got, "errors: 0, replies: 10000") {
+		t.Errorf("--pipe: got %q, want 10000 replies and no error", got)
+	}
+	if got := redisCLI(t, addr, "BF.ADD x 3\nBF.ADD x 4\n", "--pipe"); !strings.Contains(got, "errors: 0, replies: 2") {
+		t.Errorf("--pipe of lines: got %q, want 2 replies and no error", got)
+	}
+	for _, mode := range []struct{ flag, want string }{
+		{"--scan", "piped"}, {"--bigkeys", "Sampled 2 keys"}, {"--memkeys", "Sampled 2 keys"},
+	} {
+		if got := redisCLI(t, addr, "", mode.flag); !strings.Contains(got, mode.want) {
+			t.Errorf("%s: got %q, want %q in it", mode.flag, got, mode.want)
+		}
+	}
+	if got := redisCLI(t, addr, "", "INFO", "keyspace"); !strings.Contains(got, "db0:keys=2,") {
+		t.Errorf("INFO keyspace: got %q, want 2 keys in db0", got)
+	}
+	host, port, _ := net.SplitHostPort(addr)
+	if out, err := runProgram(t, "redis-cli", "", "-h", host, "-p", port, "--rdb", t.TempDir()+"/dump.rdb"); err == nil {
+		t.Errorf("--rdb: got %q, want a failure: there is no replication", out)
+	}
+}
+
+func TestRedisBenchmark(t *testing.T) {
+	addr := startServer(t, Config{})
+	host, port, _ := net.SplitHostPort(addr)
+	for _, args := range [][]string{
+		{"-n", "2000", "-c", "8", "BF.ADD", "k", "__rand_int__"},
+		{"-n", "20000", "-c", "8", "-P", "16", "-r", "100000", "BF.ADD", "k", "__rand_int__"},
+		{"-3", "-n", "20000", "-c", "8", "-P", "16", "-r", "100000", "BF.EXISTS", "k", "__rand_int__"},
+		{"-n", "2000", "-c", "4", "-t", "ping_inline,ping_mbulk,set,get"},
+	} {
+		out, err := runProgram(t, "redis-benchmark", "", append([]string{"-h", host, "-p", port, "-q"}, args...)...)
+		if err != nil || !strings.Contains(out, "requests per second") || strings.Contains(strings.ToLower(out), "error") {
+			t.Errorf("redis-benchmark %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+	w := connect(t, addr)
+	if got := w.must(t, "BF.CARD k"); got == ":0\r\n" {
+		t.Error("redis-benchmark has added nothing")
+	}
+}

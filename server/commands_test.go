@@ -1,0 +1,593 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/bloomery/bloom/internal/resp"
+	"github.com/bloomery/bloom/store"
+)
+
+// transcripts are commands of one connection each, on a server of their own, and
+// their replies; a reply that begins with ~ is a regular expression.
+var transcripts = map[string][][2]string{
+	"strings": {
+		{"SET k v", "+OK"}, {"GET k", "$1 v"}, {"STRLEN k", ":1"}, {"STRLEN none", ":0"}, {"GET none", "$-1"},
+		{"SET k w NX", "$-1"}, {"SET none w XX", "$-1"}, {"SET k w XX GET", "$1 v"}, {"SET k x EX 100", "+OK"}, {"TTL k", ":100"},
+		{"SET k y KEEPTTL", "+OK"}, {"TTL k", ":100"}, {"SET k z", "+OK"}, {"TTL k", ":-1"}, {"SET k z PX 5000 NX GET", "$1 z"},
+		{"SET k z EX 0", "-ERR invalid expire time in 'set' command"}, {"SET k z EX", "-ERR syntax error"}, {"SET k z EX abc", "-ERR value is not an integer or out of range"},
+		{"SET k z EX 5 PX 5", "-ERR syntax error"}, {"SET k z EX 5 KEEPTTL", "-ERR syntax error"}, {"SET k z NX XX", "-ERR syntax error"}, {"SET k z WHAT", "-ERR syntax error"},
+		{"SET k z EX 99999999999999999", "-ERR invalid expire time in 'set' command"}, {"SET k z PXAT 1", "+OK"}, {"EXISTS k", ":0"},
+		{"SETNX k 1", ":1"}, {"SETNX k 2", ":0"}, {"SETEX k 10 3", "+OK"}, {"TTL k", ":10"}, {"PSETEX k 10000 4", "+OK"}, {"TTL k", ":10"}, {"SETEX k 0 3", "-ERR invalid expire time in 'setex' command"},
+		{"MSET a 1 b 2", "+OK"}, {"MGET a none b", "*3 $1 1 $-1 $1 2"}, {"MSET a 1 b", "-ERR wrong number of arguments for 'mset' command"},
+		{"GETDEL a", "$1 1"}, {"GETDEL a", "$-1"}, {"OBJECT ENCODING b", "$3 int"}, {"OBJECT ENCODING none", "$-1"}, {"OBJECT REFCOUNT b", ":1"},
+		{"SET f x", "+OK"}, {"DEL f", ":1"}, {"BF.ADD f x", ":1"}, {"SET f y GET", "-WRONGTYPE Operation against a key holding the wrong kind of value"},
+		{"GETDEL f", "-WRONGTYPE Operation against a key holding the wrong kind of value"}, {"EXISTS f", ":1"}, {"MGET f", "*1 $-1"}, {"SET f y", "+OK"}, {"TYPE f", "+string"},
+	},
+	"keys": {
+		{"BF.ADD a 1", ":1"}, {"BF.ADD b 1", ":1"}, {"SET c 1", "+OK"}, {"DBSIZE", ":3"}, {"EXISTS a b c d a", ":4"}, {"TOUCH a d", ":1"},
+		{"KEYS [ab]", "*2 $1 a $1 b"}, {"SCAN 0 COUNT 100 TYPE STRING", "*2 $1 0 *1 $1 c"}, {"SCAN 0 MATCH a COUNT 100", "*2 $1 0 *1 $1 a"},
+		{"SCAN x", "-ERR invalid cursor"}, {"SCAN 0 COUNT 0", "-ERR syntax error"}, {"SCAN 0 COUNT x", "-ERR value is not an integer or out of range"}, {"SCAN 0 MATCH", "-ERR syntax error"},
+		{"RENAME a a", "+OK"}, {"RENAMENX a b", ":0"}, {"RENAMENX a z", ":1"}, {"RENAME none z", "-ERR no such key"}, {"RENAME z b", "+OK"}, {"KEYS *", "*2 $1 b $1 c"},
+		{"COPY c d", ":1"}, {"COPY c d", ":0"}, {"COPY c d REPLACE", ":1"}, {"GET d", "$1 1"}, {"COPY none d", ":0"}, {"COPY b x", "-ERR not supported for this module key"}, {"COPY c c", "-ERR source and destination objects are the same"},
+		{"RANDOMKEY", "~\\$1 [bcd]"}, {"UNLINK b c none", ":2"}, {"FLUSHDB SYNC", "+OK"}, {"DBSIZE", ":0"}, {"RANDOMKEY", "$-1"}, {"MEMORY USAGE none SAMPLES x", "-ERR value is not an integer or out of range"},
+	},
+	"ends": {
+		{"BF.ADD k 1", ":1"}, {"EXPIRE k 100 XX", ":0"}, {"EXPIRE k 100 GT", ":0"}, {"EXPIRE k 100 NX", ":1"}, {"EXPIRE k 50 GT", ":0"}, {"EXPIRE k 200 GT", ":1"}, {"EXPIRE k 300 LT", ":0"}, {"EXPIRE k 100 LT XX", ":1"},
+		{"TTL k", ":100"}, {"PTTL k", "~:(100000|99\\d\\d\\d)"}, {"PEXPIRE k 5000", ":1"}, {"TTL k", ":5"}, {"EXPIREAT k 4000000000", ":1"}, {"EXPIRETIME k", ":4000000000"}, {"PEXPIREAT k 4000000000123", ":1"},
+		{"PEXPIRETIME k", ":4000000000123"}, {"EXPIRETIME k", ":4000000000"}, {"PERSIST k", ":1"}, {"PERSIST k", ":0"}, {"PERSIST none", ":0"}, {"TTL k", ":-1"}, {"EXPIRETIME k", ":-1"}, {"PEXPIRETIME none", ":-2"},
+		{"EXPIRE k 9223372036854775807", "-ERR invalid expire time in 'expire' command"}, {"PEXPIRE k -9223372036854775807", "-ERR invalid expire time in 'pexpire' command"},
+		{"EXPIRE k x", "-ERR value is not an integer or out of range"}, {"EXPIRE k 1 WHAT", "-ERR Unsupported option WHAT"}, {"EXPIRE k 1 NX XX", "-ERR NX and XX, GT or LT options at the same time are not compatible"},
+		{"EXPIRE k 1 GT LT", "-ERR GT and LT options at the same time are not compatible"}, {"EXPIRE k -1", ":1"}, {"EXISTS k", ":0"},
+	},
+	"databases": {
+		{"BF.ADD k zero", ":1"}, {"SELECT 15", "+OK"}, {"BF.EXISTS k zero", ":0"}, {"DBSIZE", ":0"}, {"BF.MADD k fifteen more", "*2 :1 :1"}, {"BF.CARD k", ":2"}, {"KEYS *", "*1 $1 k"}, {"SCAN 0 COUNT 100", "*2 $1 0 *1 $1 k"},
+		{"RENAME k l", "+OK"}, {"OBJECT ENCODING l", "$3 raw"}, {"MEMORY USAGE l", ":271"}, {"RANDOMKEY", "$1 l"}, {"MULTI", "+OK"}, {"BF.EXISTS l fifteen", "+QUEUED"}, {"SELECT 0", "+QUEUED"}, {"BF.EXISTS k fifteen", "+QUEUED"}, {"EXEC", "*3 :1 +OK :0"},
+		{"KEYS *", "*1 $1 k"}, {"DBSIZE", ":1"}, {"INFO keyspace", "~.*db0:keys=1,.*db15:keys=1,.*"}, {"FLUSHDB", "+OK"}, {"SELECT 15", "+OK"}, {"BF.EXISTS l fifteen", ":1"},
+		{"SET s x", "+OK"}, {"COPY s s DB 2", ":1"}, {"SELECT 2", "+OK"}, {"GET s", "$1 x"}, {"COPY s s DB 16", "-ERR DB index is out of range"}, {"FLUSHALL", "+OK"}, {"SELECT 15", "+OK"}, {"DBSIZE", ":0"},
+	},
+	"transactions": {
+		{"EXEC", "-ERR EXEC without MULTI"}, {"DISCARD", "-ERR DISCARD without MULTI"}, {"MULTI", "+OK"}, {"WATCH k", "-ERR WATCH inside MULTI is not allowed"}, {"NOSUCH", "-ERR unknown command 'NOSUCH', with args beginning with: "},
+		{"BF.ADD k 1", "+QUEUED"}, {"EXEC", "-EXECABORT Transaction discarded because of previous errors."}, {"EXISTS k", ":0"},
+		{"WATCH k", "+OK"}, {"BF.ADD k 1", ":1"}, {"MULTI", "+OK"}, {"PING", "+QUEUED"}, {"EXEC", "*-1"}, {"MULTI", "+OK"}, {"PING", "+QUEUED"}, {"EXEC", "*1 +PONG"},
+		{"WATCH k", "+OK"}, {"BF.EXISTS k 1", ":1"}, {"MULTI", "+OK"}, {"GET k", "+QUEUED"}, {"PING", "+QUEUED"}, {"EXEC", "*2 -WRONGTYPE Operation against a key holding the wrong kind of value +PONG"},
+		{"WATCH k", "+OK"}, {"DEL k", ":1"}, {"UNWATCH", "+OK"}, {"MULTI", "+OK"}, {"EXEC", "*0"}, {"WATCH k", "+OK"}, {"FLUSHALL", "+OK"}, {"MULTI", "+OK"}, {"EXEC", "*-1"},
+		{"MULTI", "+OK"}, {"FLUSHALL", "+QUEUED"}, {"SET a 1", "+QUEUED"}, {"RENAME a b", "+QUEUED"}, {"EXEC", "*3 +OK +OK +OK"}, {"MULTI", "+OK"}, {"SHUTDOWN", "-ERR Command not allowed inside a transaction"}, {"DISCARD", "+OK"},
+	},
+	"connection": {
+		{"PING a b", "-ERR wrong number of arguments for 'ping' command"}, {"HELLO x", "-ERR Protocol version is not an integer or out of range"}, {"HELLO 3 SETNAME", "-ERR Syntax error in HELLO option 'SETNAME'"},
+		{"HELLO 3 SETNAME 'a b'", "-ERR Client names cannot contain spaces, newlines or special characters."}, {"CLIENT GETNAME", "$-1"}, {"CLIENT SETINFO lib-name 'a b'", "-ERR lib-name cannot contain spaces, newlines or special characters."},
+		{"CLIENT TRACKING ON", "-ERR CLIENT TRACKING needs RESP3 here: send HELLO 3 first"}, {"CLIENT TRACKINGINFO", "*6 $5 flags *1 $3 off $8 redirect :-1 $8 prefixes *0"}, {"CLIENT GETREDIR", ":-1"},
+		{"CLIENT KILL 1.2.3.4:5", "-ERR No such client"}, {"CLIENT KILL ID 999999", ":0"}, {"CLIENT KILL ID 0", "-ERR client-id should be greater than 0"}, {"CLIENT KILL WHAT x", "-ERR syntax error"},
+		{"CLIENT LIST TYPE pubsub", "$0 "}, {"CLIENT LIST TYPE what", "-ERR Unknown client type 'what'"}, {"CLIENT LIST ID 999999", "$0 "}, {"CLIENT NO-TOUCH ON", "+OK"}, {"CLIENT NO-EVICT x", "-ERR syntax error"},
+		{"CLIENT HELP", "~\\*\\d+ \\+CLIENT <subcommand> .* \\+SETNAME connection-name .*"}, {"WAIT -1 0", "-ERR value is out of range, must be positive"}, {"WAIT x 0", "-ERR value is not an integer or out of range"},
+	},
+	"tracking": {
+		{"HELLO 3", "~%7 .*"}, {"CLIENT CACHING YES", "-ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"},
+		{"CLIENT TRACKING ON PREFIX a", "-ERR PREFIX option requires BCAST mode to be enabled"}, {"CLIENT TRACKING ON REDIRECT 1", "~-ERR REDIRECT is not supported.*"}, {"CLIENT TRACKING ON OPTIN OPTOUT", "-ERR BCAST, OPTIN and OPTOUT cannot be used together"},
+		{"CLIENT TRACKING ON OPTIN NOLOOP", "+OK"}, {"CLIENT TRACKING ON OPTOUT", "~-ERR You can't switch OPTIN/OPTOUT mode.*"}, {"CLIENT TRACKING ON BCAST", "~-ERR You can't switch BCAST mode.*"},
+		{"CLIENT CACHING NO", "-ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."}, {"CLIENT CACHING YES", "+OK"}, {"CLIENT TRACKINGINFO", "%3 $5 flags ~4 $2 on $5 optin $11 caching-yes $6 noloop $8 redirect :0 $8 prefixes ~0"},
+		{"CLIENT TRACKINGINFO", "%3 $5 flags ~3 $2 on $5 optin $6 noloop $8 redirect :0 $8 prefixes ~0"}, {"CLIENT TRACKING OFF", "+OK"},
+		{"CLIENT TRACKING ON BCAST PREFIX ab PREFIX x", "+OK"}, {"CLIENT TRACKING ON BCAST PREFIX abc", "~-ERR Prefix 'abc' overlaps.*"}, {"CLIENT GETREDIR", ":0"}, {"HELLO 2", "~.*"}, {"CLIENT GETREDIR", ":-1"},
+	},
+	"settings": {
+		{"CONFIG GET bf-*", "*6 $13 bf-error-rate $4 0.01 $19 bf-expansion-factor $1 2 $15 bf-initial-size $3 100"}, {"CONFIG SET bf-error-rate 0.001 bf-initial-size 2000 bf-expansion-factor 4", "+OK"}, {"BF.ADD k 1", ":1"},
+		{"BF.DEBUG k", "~\\*2 \\$6 size:1 \\$\\d+ bytes:3960 .* capacity:2000 size:1 ratio:0.0005"}, {"BF.INFO k EXPANSION", "*1 :4"}, {"CONFIG SET bf-error-rate 1", "~-ERR CONFIG SET failed .possibly related to argument 'bf-error-rate'. - .*"},
+		{"CONFIG SET bf-initial-size 7 maxclients 0", "~-ERR CONFIG SET failed .*'maxclients'. - argument must be between 1 and \\d+ inclusive"}, {"CONFIG GET bf-initial-size", "*2 $15 bf-initial-size $4 2000"},
+		{"CONFIG SET nosuch 1", "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'"}, {"CONFIG SET databases 16", "+OK"}, {"CONFIG SET databases 17", "~-ERR CONFIG SET failed .* can't set immutable config"},
+		{"CONFIG SET timeout 5 timeout 6", "~-ERR .* duplicate parameter"}, {"CONFIG SET a 1 b", "-ERR wrong number of arguments for 'config|set' command"}, {"CONFIG SET timeout 300", "+OK"}, {"CONFIG GET timeout", "*2 $7 timeout $3 300"},
+		{"CONFIG RESETSTAT", "+OK"}, {"CONFIG REWRITE", "-ERR The server is running without a config file"},
+	},
+	"the table": {
+		{"COMMAND GETKEYS SET k v", "*1 $1 k"}, {"COMMAND GETKEYS MSET a 1 b 2", "*2 $1 a $1 b"}, {"COMMAND GETKEYS OBJECT ENCODING k", "*1 $1 k"}, {"COMMAND GETKEYS PING", "-ERR The command has no key arguments"},
+		{"COMMAND GETKEYS NOSUCH", "-ERR Invalid command specified"}, {"COMMAND GETKEYS GET a b", "-ERR Invalid number of arguments specified for command"}, {"COMMAND LIST FILTERBY PATTERN bf.s*", "*2 $11 bf.scandump $7 bf.swap"},
+		{"COMMAND INFO EVAL", "*1 *-1"}, {"COMMAND INFO client|id", "~\\*1 \\*10 \\$9 client\\|id :2 .*"}, {"COMMAND DOCS client|id", "~\\*2 \\$9 client\\|id .*"}, {"COMMAND LIST FILTERBY WHAT x", "-ERR syntax error"}, {"ACL CAT nosuch", "-ERR Unknown category 'nosuch'"},
+		{"ACL USERS", "*1 $7 default"}, {"ACL LIST", "*1 $34 user default on nopass ~* &* +@all"}, {"SLOWLOG GET 10", "*0"}, {"SLOWLOG LEN", ":0"}, {"LATENCY LATEST", "*0"}, {"SCRIPT EXISTS a b", "*2 :0 :0"}, {"SUBSCRIBE a", "-ERR there are no channels here"},
+		{"DEBUG RELOAD", "~-ERR DEBUG command not allowed.*"}, {"MEMORY DOCTOR", "~\\$\\d+ Filters and values take \\d+ bytes.*"},
+	},
+}
+
+func TestTranscripts(t *testing.T) {
+	for name, lines := range transcripts {
+		t.Run(name, func(t *testing.T) {
+			w := connect(t, startServer(t, Config{}))
+			for _, line := range lines {
+				got := strings.TrimRight(strings.ReplaceAll(w.must(t, line[0]), "\r\n", " "), " ")
+				want, pattern := strings.CutPrefix(line[1], "~")
+				want = strings.TrimRight(want, " ")
+				if pattern && !regexp.MustCompile(`^(?s:`+want+`)$`).MatchString(got) || !pattern && got != want {
+					t.Errorf("%s: got %q, want %q", line[0], got, line[1])
+				}
+			}
+		})
+	}
+}
+
+func TestHelloAndReset(t *testing.T) {
+	addr := startServer(t, Config{Password: "full", ReadOnlyPassword: "read"})
+	w := connect(t, addr)
+	for _, step := range [][2]string{
+		{"HELLO 3", "-NOAUTH HELLO must"}, {"PING", "-NOAUTH"}, {"HELLO 3 AUTH default wrong", "-WRONGPASS"}, {"CLIENT ID", "-NOAUTH"}, {"HELLO 4 AUTH default full", "-NOPROTO"}, {"PING", "-NOAUTH"},
+		{"HELLO 3 AUTH readonly read SETNAME me", "%7"}, {"ACL WHOAMI", "$8\r\nreadonly"}, {"CLIENT GETNAME", "$2\r\nme"}, {"SET k v", "-NOPERM"}, {"CONFIG SET timeout 1", "-NOPERM"}, {"CLIENT LIST", "-NOPERM"}, {"FLUSHALL", "-NOPERM"}, {"DBSIZE", ":0"},
+		{"MULTI", "+OK"}, {"SELECT 3", "+QUEUED"}, {"RESET", "+RESET"}, {"PING", "-NOAUTH"}, {"hello 2 auth default full", "*14"}, {"CLIENT GETNAME", "$-1"}, {"SET k v", "+OK"}, {"CLIENT INFO", "$"},
+	} {
+		if got := w.must(t, step[0]); !strings.HasPrefix(got, step[1]) {
+			t.Errorf("%s: got %q, want %q...", step[0], got, step[1])
+		}
+	}
+}
+
+func TestClientReply(t *testing.T) {
+	w := connect(t, startServer(t, Config{}))
+	for _, tt := range []struct{ send, want string }{
+		{command("CLIENT", "REPLY", "SKIP") + command("PING") + command("ECHO", "a"), "$1\r\na\r\n"},
+		{command("CLIENT", "REPLY", "OFF") + command("PING") + command("CLIENT", "REPLY", "SKIP") + command("PING") + command("CLIENT", "REPLY", "ON"), "+OK\r\n"},
+		{command("CLIENT", "REPLY", "WHAT"), "-ERR syntax error\r\n"},
+	} {
+		if got, err := w.raw(tt.send); err != nil || got != tt.want {
+			t.Errorf("%q: got %q, %v, want %q", tt.send, got, err, tt.want)
+		}
+	}
+}
+
+func TestClientKill(t *testing.T) {
+	addr := startServer(t, Config{})
+	w := connect(t, addr)
+	victim := func() *wire {
+		v := connect(t, addr)
+		v.expect(t, "CLIENT SETNAME victim", "+OK\r\n")
+		return v
+	}
+	gone := func(how string, v *wire) {
+		t.Helper()
+		v.SetDeadline(time.Now().Add(10 * time.Second))
+		if n, err := v.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("%s: read %d bytes, %v, want a closed connection", how, n, err)
+		}
+	}
+	v := victim()
+	id := strings.Trim(v.must(t, "CLIENT ID"), ":\r\n")
+	if list := w.must(t, "CLIENT LIST"); !strings.Contains(list, "name=victim") {
+		t.Errorf("CLIENT LIST: got %q, want the victim in it", list)
+	}
+	w.expect(t, "CLIENT KILL ID "+id, ":1\r\n")
+	gone("ID", v)
+	v = victim()
+	w.expect(t, "CLIENT KILL "+v.LocalAddr().String(), "+OK\r\n")
+	gone("address", v)
+	v = victim()
+	w.expect(t, "CLIENT KILL TYPE normal USER default", ":1\r\n")
+	gone("TYPE", v)
+	w.expect(t, "CLIENT KILL SKIPME no LADDR "+addr, ":1\r\n")
+	gone("itself", w)
+}
+
+func TestShutdownCommand(t *testing.T) {
+	addr := startServer(t, Config{})
+	w := connect(t, addr)
+	w.expect(t, "SHUTDOWN WHAT", "-ERR syntax error\r\n")
+	if got, err := w.raw(command("SHUTDOWN", "NOSAVE")); err == nil {
+		t.Errorf("SHUTDOWN: got %q, want a closed connection", got)
+	}
+	if conn, err := net.Dial("tcp", addr); err == nil {
+		conn.SetDeadline(time.Now().Add(10 * time.Second))
+		if _, err := conn.Read(make([]byte, 1)); err == nil {
+			t.Error("a client is served after SHUTDOWN")
+		}
+		conn.Close()
+	}
+}
+
+func TestDumpRestore(t *testing.T) {
+	w := connect(t, startServer(t, Config{}))
+	w.must(t, "BF.RESERVE f 0.01 10 EXPANSION 2")
+	for i := range 100 {
+		w.must(t, fmt.Sprintf("BF.ADD f item%d", i))
+	}
+	dump := w.must(t, "DUMP f")
+	payload := dump[strings.Index(dump, "\r\n")+2 : len(dump)-2]
+	restore := func(args ...string) string {
+		got, err := w.raw(command(append([]string{"RESTORE"}, args...)...))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"f", "0", payload}, "-BUSYKEY"},
+		{[]string{"g", "0", payload}, "+OK"},
+		{[]string{"f", "100000", payload, "REPLACE", "IDLETIME", "5", "FREQ", "3"}, "+OK"},
+		{[]string{"h", "4000000000000", payload, "ABSTTL"}, "+OK"},
+		{[]string{"i", "-1", payload}, "-ERR Invalid TTL value, must be >= 0"},
+		{[]string{"i", "x", payload}, "-ERR value is not an integer"},
+		{[]string{"i", "0", payload, "WHAT"}, "-ERR syntax error"},
+		{[]string{"i", "0", payload[:len(payload)-1] + "x"}, "-ERR DUMP payload version or checksum are wrong"},
+		{[]string{"i", "0", ""}, "-ERR DUMP payload version or checksum are wrong"},
+	} {
+		if got := restore(tt.args...); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("RESTORE %.40q: got %q, want %q...", tt.args, got, tt.want)
+		}
+	}
+	for _, name := range []string{"f", "g", "h"} {
+		if got := w.must(t, "DUMP "+name); got != dump {
+			t.Errorf("DUMP %s differs from what was restored", name)
+		}
+	}
+	w.expect(t, "TTL f", ":100\r\n")
+	w.expect(t, "TTL g", ":-1\r\n")
+	w.expect(t, "EXPIRETIME h", ":4000000000\r\n")
+	w.expect(t, "KEYS *", "*3\r\n$1\r\nf\r\n$1\r\ng\r\n$1\r\nh\r\n")
+	w.expect(t, "DUMP none", "$-1\r\n")
+	w.must(t, "SET s x")
+	if got := w.must(t, "DUMP s"); !strings.HasPrefix(got, "-ERR DUMP is for filters") {
+		t.Errorf("DUMP of a string: got %q", got)
+	}
+}
+
+// invalidated are the names that pushes have declared changed; "*" means all.
+func invalidated(pushes []resp.Reply) (names []string) {
+	for _, push := range pushes {
+		if push.Items[1].Kind == resp.Null {
+			names = append(names, "*")
+		}
+		for _, name := range push.Items[1].Items {
+			names = append(names, name.Text)
+		}
+	}
+	return names
+}
+
+// pushed waits for the invalidations of what was just done.
+func (w *wire) pushed(t *testing.T, count int) (names []string) {
+	t.Helper()
+	for end := time.Now().Add(10 * time.Second); len(names) < count && time.Now().Before(end); time.Sleep(time.Millisecond) {
+		w.must(t, "PING")
+		names = append(names, invalidated(w.pushes)...)
+	}
+	return names
+}
+
+func TestTracking(t *testing.T) {
+	addr := startServer(t, Config{})
+	reader, writer := connect(t, addr), connect(t, addr)
+	reader.must(t, "HELLO 3")
+	// quiet is that nothing comes: what would have come is before the reply of a
+	// command that was sent after the writer's was answered, as both are of one push.
+	check := func(what string, want ...string) {
+		t.Helper()
+		got := reader.pushed(t, len(want))
+		if len(want) == 0 {
+			time.Sleep(20 * time.Millisecond)
+			got = reader.pushed(t, 0)
+			reader.must(t, "PING")
+			got = append(got, invalidated(reader.pushes)...)
+		}
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s: invalidated %q, want %q", what, got, want)
+		}
+	}
+	reader.must(t, "CLIENT TRACKING ON")
+	for _, write := range []string{"BF.ADD k 1", "BF.MADD k 1 2", "BF.INSERT k ITEMS 3", "EXPIRE k 100", "PERSIST k", "RENAME k l", "RENAME l k", "SET k v", "DEL k", "RESTORE k 0 x", "SET k v PX 30"} {
+		reader.must(t, "BF.EXISTS k 1")
+		if got := writer.must(t, write); strings.HasPrefix(got, "-") && !strings.HasPrefix(write, "RESTORE") {
+			t.Fatalf("%s: %s", write, got)
+		}
+		check(write, "k")
+	}
+	reader.must(t, "EXISTS k")
+	check("the end of the key", "k")
+	writer.must(t, "BF.ADD k 1")
+	check("a write of what was not read since")
+	reader.must(t, "BF.EXISTS k 1")
+	writer.must(t, "FLUSHALL")
+	check("FLUSHALL", "*")
+	reader.must(t, "EXISTS a b")
+	reader.must(t, "SET a 1")
+	check("its own write", "a")
+	reader.must(t, "SELECT 5")
+	reader.must(t, "EXISTS in5")
+	writer.must(t, "SET in5 0")
+	check("a write in another database")
+	writer.must(t, "SELECT 5")
+	writer.must(t, "SET in5 0")
+	check("a write in the same database", "in5")
+	writer.must(t, "SELECT 0")
+	reader.must(t, "SELECT 0")
+	reader.must(t, "CLIENT TRACKING OFF")
+	reader.must(t, "EXISTS a b")
+	writer.must(t, "SET b 1")
+	check("off")
+
+	reader.must(t, "CLIENT TRACKING ON OPTIN NOLOOP")
+	reader.must(t, "EXISTS a")
+	writer.must(t, "SET a 1")
+	check("opted in to nothing")
+	reader.must(t, "CLIENT CACHING YES")
+	reader.must(t, "EXISTS a")
+	reader.must(t, "EXISTS b") // not this one
+	reader.must(t, "SET a 1")  // by itself
+	reader.must(t, "CLIENT CACHING YES")
+	reader.must(t, "MULTI")
+	reader.must(t, "EXISTS c")
+	reader.must(t, "EXISTS d")
+	reader.must(t, "EXEC")
+	reader.must(t, "EXISTS e")
+	writer.must(t, "MSET a 1 b 1 c 1 d 1 e 1")
+	check("opted in", "c", "d")
+	reader.must(t, "CLIENT TRACKING OFF")
+
+	reader.must(t, "CLIENT TRACKING ON OPTOUT")
+	reader.must(t, "CLIENT CACHING NO")
+	reader.must(t, "EXISTS a")
+	reader.must(t, "EXISTS b")
+	writer.must(t, "MSET a 1 b 1")
+	check("opted out", "b")
+	reader.must(t, "CLIENT TRACKING OFF")
+
+	reader.must(t, "CLIENT TRACKING ON BCAST PREFIX user: PREFIX item: NOLOOP")
+	writer.must(t, "MSET user:1 x other x item:2 x")
+	check("prefixes", "user:1", "item:2")
+	writer.must(t, "BF.ADD user:f x")
+	check("a run", "user:f")
+	reader.must(t, "SET user:2 x")
+	check("NOLOOP")
+	writer.must(t, "FLUSHDB")
+	check("FLUSHDB", "*")
+	reader.Close()
+	for end := time.Now().Add(10 * time.Second); strings.Contains(writer.must(t, "INFO clients"), "tracking_clients:1\r\n"); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("a client that is gone still tracks")
+		}
+	}
+}
+
+func TestSave(t *testing.T) {
+	local, err := store.OpenLocal(store.LocalConfig{Dir: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close()
+	w := connect(t, serve(t, local, Config{}))
+	w.must(t, "BF.ADD k x")
+	before := local.Stats().Snapshots
+	w.expect(t, "SAVE", "+OK\r\n")
+	if after := local.Stats().Snapshots; after != before+1 {
+		t.Errorf("SAVE: %d snapshots, want %d", after, before+1)
+	}
+	w.expect(t, "LASTSAVE", fmt.Sprintf(":%d\r\n", local.Stats().SnapshotAt.Unix()))
+	w.expect(t, "BGSAVE WHAT", "-ERR syntax error\r\n")
+	w.expect(t, "BGSAVE", "+Background saving started\r\n")
+	for end := time.Now().Add(10 * time.Second); local.Stats().Snapshots != before+2; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("BGSAVE has not saved within 10 seconds")
+		}
+	}
+	memory := connect(t, startServer(t, Config{}))
+	if got := memory.must(t, "SAVE"); !strings.HasPrefix(got, "-ERR a store in memory has no snapshots") {
+		t.Errorf("SAVE in memory: got %q, want an error", got)
+	}
+}
+
+// interrupted is a store in which somebody writes a key just when a client has
+// looked at it.
+type interrupted struct {
+	store.Store
+	meanwhile func(name []byte)
+}
+
+func (s *interrupted) Kind(name []byte) (store.Kind, time.Time) {
+	kind, ends := s.Store.Kind(name)
+	s.meanwhile(name)
+	return kind, ends
+}
+
+// TestTrackingMeanwhile: what changes between the read and its reply is told.
+func TestTrackingMeanwhile(t *testing.T) {
+	local, err := store.OpenLocal(store.LocalConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close()
+	var s *Server
+	st := &interrupted{local, func(name []byte) {
+		local.Set(context.Background(), string(name), nil)
+		if s.observers.Load() > 0 {
+			s.keyWritten(nil, name)
+		}
+	}}
+	if s, err = New(st, Config{}); err != nil {
+		t.Fatal(err)
+	}
+	w := connect(t, listen(t, s))
+	w.must(t, "HELLO 3")
+	w.must(t, "CLIENT TRACKING ON")
+	w.expect(t, "EXISTS k", ":0\r\n")
+	if got := w.pushed(t, 1); len(got) != 1 {
+		t.Errorf("invalidated %q, want k", got)
+	}
+}
+
+// TestTrackingRaces reads keys and remembers them as a client with a cache does,
+// while others write them. Whatever it remembers in the end has to be true.
+func TestTrackingRaces(t *testing.T) {
+	const keys, writers, rounds = 4, 3, 200
+	addr := startServer(t, Config{Loops: 4})
+	done := make(chan error, writers)
+	for range writers {
+		w := connect(t, addr)
+		go func() {
+			for i := range rounds {
+				key := fmt.Sprint("k", i%keys)
+				for _, change := range []string{command("BF.ADD", key, "x"), command("DEL", key)} {
+					if _, err := w.raw(change); err != nil {
+						done <- err
+						return
+					}
+				}
+			}
+			done <- nil
+		}()
+	}
+	// Readers come and go, so that some land on a loop with no writer.
+	var readers []*wire
+	for range 4 {
+		w := connect(t, addr)
+		w.must(t, "HELLO 3")
+		w.must(t, "CLIENT TRACKING ON")
+		readers = append(readers, w)
+	}
+	caches := make([]map[string]string, len(readers))
+	look := func(i int, key string) {
+		if caches[i] == nil {
+			caches[i] = map[string]string{}
+		}
+		got := readers[i].must(t, "BF.EXISTS "+key+" x")
+		for _, name := range invalidated(readers[i].pushes) {
+			delete(caches[i], name)
+		}
+		if _, ok := caches[i][key]; !ok {
+			caches[i][key] = got
+		}
+	}
+	for running, n := writers, 0; running > 0; n++ {
+		look(n%len(readers), fmt.Sprint("k", n%keys))
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Fatal(err)
+			}
+			running--
+		default:
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // for the last pushes to be sent
+	now := connect(t, addr)
+	now.must(t, "HELLO 3")
+	for i := range readers {
+		look(i, "unwritten")
+		for key, cached := range caches[i] {
+			if truth := now.must(t, "BF.EXISTS "+key+" x"); cached != truth {
+				t.Errorf("reader %d remembers %s as %q, and it is %q", i, key, cached, truth)
+			}
+		}
+	}
+}
+
+// TestTrackingTable fills the table of what was read: its size stays bounded, and
+// every name that falls out of it is declared changed.
+func TestTrackingTable(t *testing.T) {
+	s := &Server{}
+	s.limits.Store(&DefaultLimits)
+	c := &Client{server: s, transport: deaf{}}
+	c.startTracking(trackReads, false, nil)
+	long := strings.Repeat("x", 1<<20)
+	for i := range 100 {
+		s.keyRead(c, fmt.Append(nil, long, i))
+		s.keyRead(c, fmt.Append(nil, long, i)) // counts once
+		if s.observed.bytes > maxNotedBytes {
+			t.Fatalf("after %d names: %d bytes, want at most %d", i+1, s.observed.bytes, maxNotedBytes)
+		}
+	}
+	if kept, told := len(s.observed.readers), strings.Count(string(c.pushed), "invalidate"); kept+told != 100 || told == 0 {
+		t.Errorf("%d names are kept and %d declared changed, want 100 together", kept, told)
+	}
+	s.clientGone(c)
+	for name := range s.observed.readers {
+		s.keyWritten(nil, []byte(name))
+	}
+	if s.observed.bytes != 0 || s.observers.Load() != 0 {
+		t.Errorf("%d bytes and %d observers are left, want none", s.observed.bytes, s.observers.Load())
+	}
+}
+
+type deaf struct{ transport }
+
+func (deaf) wake() {}
+
+func TestWatchManyClients(t *testing.T) {
+	addr := startServer(t, Config{})
+	const clients, rounds = 8, 20
+	done := make(chan error, clients)
+	for range clients {
+		w := connect(t, addr)
+		go func() {
+			done <- func() error {
+				for n := 0; n < rounds; {
+					// A counter: no round may be lost.
+					steps := []string{command("WATCH", "n"), command("GET", "n")}
+					var value string
+					for _, step := range steps {
+						var err error
+						if value, err = w.raw(step); err != nil {
+							return err
+						}
+					}
+					count := 0
+					if lines := strings.Split(value, "\r\n"); len(lines) > 2 {
+						fmt.Sscan(lines[1], &count)
+					}
+					for _, step := range []string{command("MULTI"), command("SET", "n", fmt.Sprint(count+1))} {
+						if _, err := w.raw(step); err != nil {
+							return err
+						}
+					}
+					reply, err := w.raw(command("EXEC"))
+					if err != nil {
+						return err
+					}
+					if reply != "*-1\r\n" {
+						n++
+					}
+				}
+				return nil
+			}()
+		}()
+	}
+	for range clients {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	connect(t, addr).expect(t, "GET n", fmt.Sprintf("$3\r\n%d\r\n", clients*rounds))
+}
+
+func TestMatches(t *testing.T) {
+	for _, tt := range []struct {
+		pattern, text string
+		want          bool
+	}{
+		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "abc", true}, {"a*c", "abbc", true}, {"a*c", "abbcd", false}, {"*a*b*", "xaxbx", true}, {"*a*b*", "xbxax", false},
+		{"?", "", false}, {"?", "a", true}, {"a?c", "abc", true}, {"[abc]", "b", true}, {"[^abc]", "b", false}, {"[^abc]", "d", true}, {"[a-c]x", "bx", true}, {"[c-a]", "b", true}, {"[a-c]", "d", false},
+		{`\*`, "*", true}, {`\*`, "a", false}, {`[\]]`, "]", true}, {"[abc", "b", true}, {"[", "a", false}, {`a\`, `a\`, true}, {"h[ae]llo", "hello", true}, {"**", "a", true}, {"a*", "b", false},
+		{"user:*", "user:", true}, {"[^]", "a", true},
+	} {
+		if got := matches(tt.pattern, tt.text); got != tt.want {
+			t.Errorf("matches(%q, %q) = %v, want %v", tt.pattern, tt.text, got, tt.want)
+		}
+	}
+	// Patterns that are slow for those who try everything.
+	start := time.Now()
+	matches(strings.Repeat("a*", 1000)+"b", strings.Repeat("a", 10_000))
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("a hostile pattern took %v", took)
+	}
+}
+
+func FuzzMatches(f *testing.F) {
+	f.Add("a[b-d]*\\x?[^q", "abx")
+	f.Fuzz(func(t *testing.T, pattern, text string) {
+		if matches(pattern, text) && !matches("*"+pattern, text) {
+			t.Errorf("%q matches %q, but not behind a star", pattern, text)
+		}
+	})
+}

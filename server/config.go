@@ -1,0 +1,195 @@
+package server
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bloomery/bloom/store"
+)
+
+func init() {
+	row := func(name string, arity int, flags Flags, handler func(*Client, [][]byte), since, summary string, arguments ...Argument) *Command {
+		return &Command{Name: name, Arity: arity, Flags: flags | Admin, Categories: []string{"admin", "slow", "dangerous"}, Handler: handler,
+			Since: since, Group: "server", Complexity: "O(N) where N is the number of settings", Summary: summary, Arguments: arguments}
+	}
+	register(&Command{Name: "config", Arity: -2, Categories: []string{"slow"}, Since: "2.0.0", Group: "server", Complexity: "Depends on the subcommand", Summary: "Commands on settings.",
+		Subcommands: []*Command{
+			row("get", -3, 0, (*Client).configGet, "2.0.0", "Tells the settings that match patterns.", Argument{Name: "parameter", Type: "string", Multiple: true}),
+			row("set", -4, Alone, (*Client).configSet, "2.0.0", "Changes settings: bf-error-rate, bf-initial-size, bf-expansion-factor, maxclients, timeout.",
+				Argument{Name: "data", Type: "block", Multiple: true, Arguments: []Argument{{Name: "parameter", Type: "string"}, {Name: "value", Type: "string"}}}),
+			row("resetstat", 2, 0, (*Client).configResetStat, "2.0.0", "Sets the counters of INFO to zero."),
+			row("rewrite", 2, 0, (*Client).configRewrite, "2.8.0", "Refused: the settings are those of the command line."),
+			helpOf("config"),
+		}})
+}
+
+// A parameter is one of CONFIG's.
+type parameter struct {
+	get func(s *Server) string
+
+	// set changes what is to be the new state, or returns why not. It is nil for
+	// what is set on the command line.
+	set func(to *settings, value string) error
+}
+
+// settings are what CONFIG SET can change.
+type settings struct {
+	filter store.Spec
+	limits Limits
+}
+
+// A fixed parameter has one value, which CONFIG SET may repeat.
+func fixed(value string) parameter { return parameter{get: func(*Server) string { return value }} }
+
+// parameters are what CONFIG knows: RedisBloom's defaults for new filters, our
+// limits under Redis's names, and what clients ask for. The secrets are not there.
+var parameters = map[string]parameter{
+	"bf-error-rate": {
+		get: func(s *Server) string { return strconv.FormatFloat(s.filter.Load().Rate, 'g', -1, 64) },
+		set: func(to *settings, value string) error {
+			rate, err := strconv.ParseFloat(value, 64)
+			if err != nil || !(rate > 0 && rate < 1) {
+				return fmt.Errorf("argument must be a number above 0 and below 1")
+			}
+			to.filter.Rate = rate
+			return nil
+		}},
+	"bf-initial-size": {
+		get: func(s *Server) string { return strconv.FormatUint(s.filter.Load().Capacity, 10) },
+		set: func(to *settings, value string) error {
+			n, err := between(value, 1, 1<<30)
+			to.filter.Capacity = uint64(n)
+			return err
+		}},
+	"bf-expansion-factor": {
+		get: func(s *Server) string { return strconv.FormatUint(uint64(s.filter.Load().Growth), 10) },
+		set: func(to *settings, value string) error {
+			n, err := between(value, 0, 32768)
+			to.filter.Growth = uint32(n)
+			return err
+		}},
+	"maxclients": {
+		get: func(s *Server) string { return strconv.Itoa(s.limits.Load().Clients) },
+		set: func(to *settings, value string) error {
+			n, err := between(value, 1, math.MaxInt32)
+			to.limits.Clients = int(n)
+			return err
+		}},
+	"timeout": {
+		get: func(s *Server) string { return strconv.Itoa(int(s.limits.Load().Idle.Seconds())) },
+		set: func(to *settings, value string) error {
+			n, err := between(value, 0, math.MaxInt32)
+			to.limits.Idle = time.Duration(n) * time.Second
+			return err
+		}},
+	"maxmemory": {get: func(s *Server) string {
+		_, limit := s.store.Usage()
+		return strconv.FormatUint(limit, 10)
+	}},
+	"proto-max-bulk-len":         {get: func(s *Server) string { return strconv.Itoa(s.limits.Load().ItemBytes) }},
+	"client-query-buffer-limit":  {get: func(s *Server) string { return strconv.Itoa(s.limits.Load().CommandBytes) }},
+	"io-threads":                 {get: func(s *Server) string { return strconv.Itoa(max(s.config.Loops, 1)) }},
+	"tracking-table-max-keys":    fixed("0"),
+	"maxmemory-policy":           fixed("noeviction"),
+	"databases":                  fixed(strconv.Itoa(databases)),
+	"save":                       fixed(""),
+	"appendonly":                 fixed("no"),
+	"cluster-enabled":            fixed("no"),
+	"notify-keyspace-events":     fixed(""),
+	"slowlog-log-slower-than":    fixed("-1"),
+	"slowlog-max-len":            fixed("0"),
+	"latency-monitor-threshold":  fixed("0"),
+	"lazyfree-lazy-user-flush":   fixed("yes"),
+	"close-on-oom":               fixed("no"),
+	"hide-user-data-from-log":    fixed("yes"),
+	"replica-read-only":          fixed("yes"),
+	"client-output-buffer-limit": {get: func(s *Server) string { return "normal " + strconv.Itoa(s.limits.Load().OutputBytes) + " 0 0" }},
+}
+
+// between reads a whole number of a range.
+func between(value string, from, to int64) (int64, error) {
+	n, ok := integer([]byte(value))
+	if !ok || n < from || n > to {
+		return 0, fmt.Errorf("argument must be between %d and %d inclusive", from, to)
+	}
+	return n, nil
+}
+
+// configGet answers the parameters that match any of the patterns, by name.
+func (c *Client) configGet(args [][]byte) {
+	var names []string
+	for name := range parameters {
+		for _, pattern := range args[2:] {
+			if matches(strings.ToLower(string(pattern)), name) {
+				names = append(names, name)
+				break
+			}
+		}
+	}
+	slices.Sort(names)
+	c.w.Map(len(names))
+	for _, name := range names {
+		c.w.BulkString(name)
+		c.w.BulkString(parameters[name].get(c.server))
+	}
+}
+
+// configSet changes all of the parameters, or none.
+func (c *Client) configSet(args [][]byte) {
+	if len(args)%2 != 0 {
+		c.wrongArity(find(args[0]).sub(args[1]))
+		return
+	}
+	s := c.server
+	to := settings{*s.filter.Load(), *s.limits.Load()}
+	seen := map[string]bool{}
+	for i := 2; i < len(args); i += 2 {
+		name, value := strings.ToLower(string(args[i])), string(args[i+1])
+		p, ok := parameters[name]
+		switch {
+		case !ok:
+			c.w.Error("ERR Unknown option or number of arguments for CONFIG SET - '" + clip(args[i]) + "'")
+			return
+		case seen[name]:
+			c.w.Error(configFailed(name, "duplicate parameter"))
+			return
+		case p.set == nil && value != p.get(s):
+			c.w.Error(configFailed(name, "can't set immutable config"))
+			return
+		case p.set != nil:
+			if err := p.set(&to, value); err != nil {
+				c.w.Error(configFailed(name, err.Error()))
+				return
+			}
+		}
+		seen[name] = true
+	}
+	s.filter.Store(&to.filter)
+	s.limits.Store(&to.limits)
+	c.w.SimpleString("OK")
+}
+
+func configFailed(name, why string) string {
+	return "ERR CONFIG SET failed (possibly related to argument '" + name + "') - " + why
+}
+
+func (c *Client) configResetStat(args [][]byte) {
+	st := &c.server.stats
+	st.commands.Store(0)
+	st.connections.Store(0)
+	st.rejected.Store(0)
+	st.bytesIn.Store(0)
+	st.bytesOut.Store(0)
+	st.hits.Store(0)
+	st.misses.Store(0)
+	st.dropped.Store(0)
+	c.w.SimpleString("OK")
+}
+
+func (c *Client) configRewrite(args [][]byte) {
+	c.w.Error("ERR The server is running without a config file")
+}

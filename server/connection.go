@@ -1,0 +1,215 @@
+package server
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+)
+
+func init() {
+	connection := []string{"fast", "connection"}
+	register(
+		&Command{Name: "ping", Arity: -1, Flags: Fast, Categories: connection, Handler: (*Client).ping,
+			Summary: "Answers PONG, or the message.", Since: "1.0.0", Group: "connection", Complexity: "O(1)",
+			Arguments: []Argument{{Name: "message", Type: "string", Optional: true}}},
+		&Command{Name: "echo", Arity: 2, Flags: Fast | Loading, Categories: connection, Handler: (*Client).echo,
+			Summary: "Answers the message.", Since: "1.0.0", Group: "connection", Complexity: "O(1)",
+			Arguments: []Argument{{Name: "message", Type: "string"}}},
+		&Command{Name: "hello", Arity: -1, Flags: NoAuth | Loading | Fast, Categories: connection, Handler: (*Client).hello,
+			Summary: "Chooses RESP2 or RESP3, and can send a password and set a name.", Since: "6.0.0", Group: "connection", Complexity: "O(1)",
+			Arguments: []Argument{{Name: "arguments", Type: "block", Optional: true, Arguments: []Argument{
+				{Name: "protover", Type: "integer"},
+				{Name: "auth", Type: "block", Token: "AUTH", Optional: true, Arguments: []Argument{
+					{Name: "username", Type: "string"}, {Name: "password", Type: "string"}}},
+				{Name: "clientname", Type: "string", Token: "SETNAME", Optional: true}}}}},
+		&Command{Name: "select", Arity: 2, Flags: Fast | Loading, Categories: connection, Handler: (*Client).selectDB,
+			Summary: "Chooses one of 16 sets of names.", Since: "1.0.0", Group: "connection", Complexity: "O(1)",
+			Arguments: []Argument{{Name: "index", Type: "integer"}}},
+		&Command{Name: "quit", Arity: -1, Flags: NoAuth | NoQueue | Loading | Fast, Categories: connection, Handler: (*Client).quit,
+			Summary: "Closes the connection.", Since: "1.0.0", Group: "connection", Complexity: "O(1)"},
+		&Command{Name: "reset", Arity: 1, Flags: NoAuth | NoQueue | Loading | Fast, Categories: connection, Handler: (*Client).reset,
+			Summary: "Makes the connection as it was when it was new.", Since: "6.2.0", Group: "connection", Complexity: "O(1)"},
+		&Command{Name: "wait", Arity: 3, Flags: Fast, Categories: []string{"slow", "connection"}, Handler: (*Client).wait,
+			Summary: "Answers how many replicas have all writes: none, as there are none.", Since: "3.0.0", Group: "generic", Complexity: "O(1)",
+			Arguments: []Argument{{Name: "numreplicas", Type: "integer"}, {Name: "timeout", Type: "integer"}}},
+		&Command{Name: "time", Arity: 1, Flags: Fast | Loading, Categories: []string{"fast"}, Handler: (*Client).time,
+			Summary: "Tells the server's time.", Since: "2.6.0", Group: "server", Complexity: "O(1)"},
+		&Command{Name: "shutdown", Arity: -1, Flags: Admin | NoQueue, Categories: []string{"admin", "slow", "dangerous"}, Handler: (*Client).shutdown,
+			Summary: "Ends the server. The store is made durable as it always is, whatever the argument.", Since: "1.0.0", Group: "server", Complexity: "O(1)",
+			Arguments: []Argument{{Name: "save-selector", Type: "oneof", Optional: true, Arguments: []Argument{
+				{Name: "nosave", Type: "pure-token", Token: "NOSAVE"}, {Name: "save", Type: "pure-token", Token: "SAVE"}}}}},
+	)
+}
+
+func (c *Client) ping(args [][]byte) {
+	switch len(args) {
+	case 1:
+		c.w.SimpleString("PONG")
+	case 2:
+		c.w.Bulk(args[1])
+	default:
+		c.wrongArity(find(args[0]))
+	}
+}
+
+func (c *Client) echo(args [][]byte) { c.w.Bulk(args[1]) }
+
+// hello is HELLO [version [AUTH user password] [SETNAME name]]. Nothing is
+// changed unless all of it is right.
+func (c *Client) hello(args [][]byte) {
+	version := c.w.Protocol
+	var user, password, name []byte
+	if len(args) > 1 {
+		n, ok := integer(args[1])
+		if !ok {
+			c.w.Error("ERR Protocol version is not an integer or out of range")
+			return
+		}
+		if n != 2 && n != 3 {
+			c.w.Error("NOPROTO unsupported protocol version")
+			return
+		}
+		version = int(n)
+	}
+	for i := 2; i < len(args); i++ {
+		switch {
+		case is(args[i], "AUTH") && i+2 < len(args):
+			user, password = args[i+1], args[i+2]
+			i += 2
+		case is(args[i], "SETNAME") && i+1 < len(args):
+			name = args[i+1]
+			i++
+			if !isName(name) {
+				c.w.Error(textClientName)
+				return
+			}
+		default:
+			c.w.Error("ERR Syntax error in HELLO option '" + clip(args[i]) + "'")
+			return
+		}
+	}
+	if user != nil {
+		if refusal := c.authenticate(user, password); refusal != "" {
+			c.w.Error(refusal)
+			return
+		}
+	}
+	if c.access == accessNone {
+		c.w.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		return
+	}
+	if name != nil {
+		c.describe(func(a *about) { a.name = string(name) })
+	}
+	if version == 2 {
+		c.stopTracking() // RESP2 has no way to tell
+	}
+	c.setProtocol(version)
+	c.w.Map(7)
+	c.w.BulkString("server")
+	c.w.BulkString("redis")
+	c.w.BulkString("version")
+	c.w.BulkString(redisVersion)
+	c.w.BulkString("proto")
+	c.w.Integer(int64(version))
+	c.w.BulkString("id")
+	c.w.Integer(c.id)
+	c.w.BulkString("mode")
+	c.w.BulkString("standalone")
+	c.w.BulkString("role")
+	c.w.BulkString("master")
+	c.w.BulkString("modules")
+	c.modules()
+}
+
+func (c *Client) selectDB(args [][]byte) {
+	db, ok := integer(args[1])
+	switch {
+	case !ok:
+		c.w.Error(textInteger)
+		return
+	case db < 0 || db >= databases:
+		c.w.Error("ERR DB index is out of range")
+		return
+	case db > 0:
+		c.server.scopes.use()
+	}
+	c.setDB(int(db))
+	c.w.SimpleString("OK")
+}
+
+func (c *Client) quit(args [][]byte) {
+	c.w.SimpleString("OK")
+	c.end()
+}
+
+func (c *Client) reset(args [][]byte) {
+	c.endMulti()
+	c.stopTracking()
+	c.setProtocol(2)
+	c.setDB(0)
+	c.replies = replyAll
+	c.tracking.shown.noEvict.Store(false)
+	c.tracking.shown.noTouch.Store(false)
+	c.describe(func(a *about) { a.name = "" })
+	c.deauthenticate()
+	c.w.SimpleString("RESET")
+}
+
+func (c *Client) wait(args [][]byte) {
+	replicas, ok := integer(args[1])
+	timeout, okToo := integer(args[2])
+	switch {
+	case !ok || !okToo:
+		c.w.Error(textInteger)
+	case replicas < 0 || timeout < 0:
+		c.w.Error("ERR value is out of range, must be positive")
+	default:
+		c.w.Integer(0)
+	}
+}
+
+func (c *Client) time(args [][]byte) {
+	now := time.Now()
+	c.w.Array(2)
+	c.w.BulkString(strconv.FormatInt(now.Unix(), 10))
+	c.w.BulkString(strconv.Itoa(now.Nanosecond() / 1000))
+}
+
+// shutdownTime is how long clients have to read their last replies after SHUTDOWN.
+const shutdownTime = 10 * time.Second
+
+// shutdown ends the server, and has no reply unless it refuses: the connection
+// closes.
+func (c *Client) shutdown(args [][]byte) {
+	switch {
+	case len(args) > 2 || len(args) == 2 && !is(args[1], "NOSAVE") && !is(args[1], "SAVE"):
+		c.w.Error(textSyntax)
+		return
+	case c.multi != nil:
+		c.w.Error("ERR Command not allowed inside a transaction")
+		return
+	}
+	c.server.log.Info("shutting down, as a client asked for", "client", c.addr)
+	c.end()
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
+		defer cancel()
+		c.server.Shutdown(ctx)
+	}()
+}
+
+// integer reads an integer as Redis does: without spaces, plus sign or leading
+// zeros.
+func integer(text []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	return n, err == nil && strconv.FormatInt(n, 10) == string(text)
+}
+
+const textClientName = "ERR Client names cannot contain spaces, newlines or special characters."
+
+// isName reports whether text can be in a line of CLIENT LIST.
+func isName(text []byte) bool {
+	return !strings.ContainsFunc(string(text), func(r rune) bool { return r < '!' || r > '~' })
+}

@@ -1,0 +1,166 @@
+package server
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/bloomery/bloom/store"
+)
+
+// Errors that many commands answer with. The words are Redis's and RedisBloom's:
+// clients compare them.
+const (
+	textWrongType = "WRONGTYPE Operation against a key holding the wrong kind of value"
+	textNotFound  = "ERR not found"
+	textNoKey     = "ERR no such key"
+	textSyntax    = "ERR syntax error"
+	textInteger   = "ERR value is not an integer or out of range"
+	textNoAuth    = "NOAUTH Authentication required."
+	textFull      = "ERR non scaling filter is full"
+)
+
+// dispatch executes one command with all that is around it. The row may be nil.
+func (b *batch) dispatch(c *Client, cmd *Command, args [][]byte) {
+	start := len(c.w.Buf)
+	skip := c.replies == replySkip
+	if skip {
+		c.replies = replyAll
+	}
+	if cmd, refusal := c.admit(cmd, args); refusal != "" {
+		c.w.Error(refusal)
+		b.tally.count(find(args[0]), true)
+		if c.multi != nil {
+			c.multi.broken = true
+		}
+	} else if cmd != nil {
+		switch {
+		case c.multi != nil && !cmd.Flags.Has(NoQueue):
+			c.multi.queue(cmd, args)
+			c.w.SimpleString("QUEUED")
+		case cmd.Flags.Has(Alone):
+			b.server.alone.RUnlock()
+			b.server.alone.Lock()
+			c.call(cmd, args)
+			b.server.alone.Unlock()
+			b.server.alone.RLock()
+		default:
+			c.call(cmd, args)
+		}
+	}
+	if skip || c.replies != replyAll {
+		c.w.Buf = c.w.Buf[:start]
+	}
+	c.settle()
+}
+
+// call executes a command that nothing speaks against: of dispatch, or of EXEC.
+func (c *Client) call(cmd *Command, args [][]byte) {
+	s := c.server
+	c.lastCommand.Store(cmd)
+	c.batch.touched = true
+	args = c.scope(cmd, args)
+	c.beforeCall(cmd, args)
+	at := c.batch.tally.enter(c)
+	cmd.Handler(c, args)
+	c.batch.tally.leave(cmd, c, at)
+	c.afterCall(cmd)
+	if cmd.Flags.Has(Write) && cmd.run == runNone && s.observers.Load() > 0 {
+		cmd.keys(args, func(key []byte) { s.keyWritten(c, key) }) // of runs, flushAdd has told
+	}
+}
+
+// admit returns the row of a command, down to the subcommand, or why it is
+// refused. Both are missing when the client is to be closed without a word.
+func (c *Client) admit(cmd *Command, args [][]byte) (row *Command, refusal string) {
+	if cmd == nil {
+		if is(args[0], "POST") || is(args[0], "HOST:") {
+			c.server.log.Warn("closed a connection that speaks HTTP: a web page may be trying to send commands", "client", c.addr)
+			c.end()
+			return nil, ""
+		}
+		return nil, unknownCommand(args)
+	}
+	if len(cmd.Subcommands) > 0 && len(args) > 1 {
+		sub := cmd.sub(args[1])
+		if sub == nil {
+			return nil, "ERR unknown subcommand '" + clip(args[1]) + "'. Try " + strings.ToUpper(cmd.Name) + " HELP."
+		}
+		cmd = sub
+	}
+	switch {
+	case cmd.Handler == nil || !cmd.takes(len(args)):
+		return nil, cmd.arityError()
+	case c.access == accessNone && !cmd.Flags.Has(NoAuth):
+		return nil, textNoAuth
+	case c.access == accessRead && cmd.Flags&(Write|Admin) != 0:
+		return nil, "NOPERM User " + readOnlyUser + " has no permissions to run the '" + cmd.fullName() + "' command"
+	}
+	limit := c.server.limits.Load().KeyBytes
+	cmd.keys(args, func(key []byte) {
+		if len(key) > limit {
+			c.server.metrics.refuse(limitKey)
+			refusal = "ERR a key of " + strconv.Itoa(len(key)) + " bytes is longer than the limit of " + strconv.Itoa(limit)
+		}
+	})
+	if refusal != "" {
+		return nil, refusal
+	}
+	return cmd, ""
+}
+
+// arityError is the text for a command with too few or too many arguments.
+func (cmd *Command) arityError() string {
+	return "ERR wrong number of arguments for '" + cmd.fullName() + "' command"
+}
+
+// wrongArity answers that.
+func (c *Client) wrongArity(cmd *Command) { c.w.Error(cmd.arityError()) }
+
+// maxQuoted is how much of what a client sent is given back in an error.
+const maxQuoted = 128
+
+// unknownCommand is the text for a command that is not in the table. It quotes
+// the beginning.
+func unknownCommand(args [][]byte) string {
+	text := "ERR unknown command '" + clip(args[0]) + "', with args beginning with: "
+	for quoted := 0; len(args) > 1 && quoted < maxQuoted; {
+		args = args[1:]
+		word := args[0][:min(len(args[0]), maxQuoted-quoted)]
+		text += "'" + string(word) + "' "
+		quoted += len(word) + len("'' ")
+	}
+	return text
+}
+
+func clip(arg []byte) string { return string(arg[:min(len(arg), maxQuoted)]) }
+
+// storeError answers with an error of the store or of a filter.
+func (c *Client) storeError(err error) {
+	c.server.metrics.refuseMemory(err)
+	c.w.Error(storeErrorText(err))
+}
+
+func storeErrorText(err error) string {
+	switch {
+	case errors.Is(err, store.ErrWrongKind):
+		return textWrongType
+	case errors.Is(err, store.ErrNotFound):
+		return textNotFound
+	case errors.Is(err, store.ErrFull):
+		return textFull
+	case errors.Is(err, store.ErrMemory):
+		return "OOM " + reason(err)
+	}
+	return "ERR " + reason(err)
+}
+
+// reason is the message of an error without the name of the package it comes
+// from, which means nothing to a client.
+func reason(err error) string {
+	text := err.Error()
+	for _, prefix := range []string{"store: ", "bloom: ", "interop: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}

@@ -1,0 +1,155 @@
+package server
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/bloomery/bloom/store"
+)
+
+func init() {
+	key := Argument{Name: "key", Type: "key"}
+	condition := oneOf("condition", "NX", "XX", "GT", "LT")
+	condition.Optional = true
+	set := func(name, since, summary string, argument string, handler func(*Client, [][]byte)) {
+		register(&Command{Name: name, Arity: -3, Flags: Write | Fast | Alone, Categories: []string{"keyspace", "write", "fast"}, FirstKey: 1, LastKey: 1, KeyStep: 1,
+			Handler: handler, Since: since, Group: "generic", Complexity: "O(1)", Summary: summary, Arguments: []Argument{key, {Name: argument, Type: "integer"}, condition}})
+	}
+	set("expire", "1.0.0", "Lets a key end in so many seconds.", "seconds", expireBy(time.Second, true))
+	set("pexpire", "2.6.0", "Lets a key end in so many milliseconds.", "milliseconds", expireBy(time.Millisecond, true))
+	set("expireat", "1.2.0", "Lets a key end at a time, in seconds since 1970.", "unix-time-seconds", expireBy(time.Second, false))
+	set("pexpireat", "2.6.0", "Lets a key end at a time, in milliseconds since 1970.", "unix-time-milliseconds", expireBy(time.Millisecond, false))
+	get := func(name, since, summary string, handler func(*Client, [][]byte)) {
+		register(&Command{Name: name, Arity: 2, Flags: ReadOnly | Fast, Categories: []string{"keyspace", "read", "fast"}, FirstKey: 1, LastKey: 1, KeyStep: 1,
+			Handler: handler, Since: since, Group: "generic", Complexity: "O(1)", Summary: summary, Arguments: []Argument{key}})
+	}
+	get("ttl", "1.0.0", "Tells in how many seconds a key ends.", lifetime(func(at time.Time) int64 { return (left(at) + 500) / 1000 }))
+	get("pttl", "2.6.0", "Tells in how many milliseconds a key ends.", lifetime(left))
+	get("expiretime", "7.0.0", "Tells when a key ends, in seconds since 1970.", lifetime(func(at time.Time) int64 { return (at.UnixMilli() + 500) / 1000 }))
+	get("pexpiretime", "7.0.0", "Tells when a key ends, in milliseconds since 1970.", lifetime(time.Time.UnixMilli))
+	register(&Command{Name: "persist", Arity: 2, Flags: Write | Fast | Alone, Categories: []string{"keyspace", "write", "fast"}, FirstKey: 1, LastKey: 1, KeyStep: 1,
+		Handler: (*Client).persist, Since: "2.2.0", Group: "generic", Complexity: "O(1)", Summary: "Lets a key never end.", Arguments: []Argument{key}})
+}
+
+// left is how many milliseconds are left until then.
+func left(at time.Time) int64 { return max(time.Until(at).Round(time.Millisecond).Milliseconds(), 0) }
+
+// lastTime is the last moment at which a key may end: what an int64 of nanoseconds
+// since 1970 can say, which is in the year 2262.
+const lastTime = math.MaxInt64 / int64(time.Millisecond)
+
+// endTime works out when a key ends, or is false if that is too far away. Before
+// 1970 is as good as 1970.
+func endTime(n int64, unit time.Duration, relative bool) (time.Time, bool) {
+	step := unit.Milliseconds()
+	if n > lastTime/step || n < -lastTime/step {
+		return time.Time{}, false
+	}
+	ms := n * step
+	if relative {
+		now := time.Now().UnixMilli()
+		if ms > lastTime-now {
+			return time.Time{}, false
+		}
+		ms += now
+	}
+	return time.UnixMilli(max(ms, 1)), true
+}
+
+// expireBy is EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
+func expireBy(unit time.Duration, relative bool) func(*Client, [][]byte) {
+	return func(c *Client, args [][]byte) {
+		n, ok := integer(args[2])
+		if !ok {
+			c.w.Error(textInteger)
+			return
+		}
+		var allowed func(now, then time.Time) bool
+		if allowed, ok = c.expireCondition(args[3:]); !ok {
+			return
+		}
+		at, ok := endTime(n, unit, relative)
+		if !ok {
+			c.w.Error("ERR invalid expire time in '" + strings.ToLower(string(args[0])) + "' command")
+			return
+		}
+		kind, now := c.server.store.Kind(args[1])
+		if kind == store.None || !allowed(now, at) {
+			c.w.Integer(0)
+			return
+		}
+		var err error
+		if at.After(time.Now()) {
+			err = c.server.store.Expire(c.server.ctx, string(args[1]), at)
+		} else {
+			_, err = c.server.store.Drop(c.server.ctx, string(args[1]))
+		}
+		if err != nil {
+			c.storeError(err)
+			return
+		}
+		c.w.Integer(1)
+	}
+}
+
+// expireCondition reads NX, XX, GT and LT, and answers an error for anything else.
+// A key that never ends is as one that ends after any time.
+func (c *Client) expireCondition(words [][]byte) (allowed func(now, then time.Time) bool, ok bool) {
+	var nx, xx, gt, lt bool
+	for _, arg := range words {
+		switch {
+		case is(arg, "NX"):
+			nx = true
+		case is(arg, "XX"):
+			xx = true
+		case is(arg, "GT"):
+			gt = true
+		case is(arg, "LT"):
+			lt = true
+		default:
+			c.w.Error("ERR Unsupported option " + clip(arg))
+			return nil, false
+		}
+	}
+	switch {
+	case nx && (xx || gt || lt):
+		c.w.Error("ERR NX and XX, GT or LT options at the same time are not compatible")
+		return nil, false
+	case gt && lt:
+		c.w.Error("ERR GT and LT options at the same time are not compatible")
+		return nil, false
+	}
+	return func(now, then time.Time) bool {
+		never := now.IsZero()
+		return !(nx && !never || xx && never || gt && (never || !then.After(now)) || lt && !never && !then.Before(now))
+	}, true
+}
+
+// lifetime answers -2 for a key that does not exist, -1 for one that does not end.
+func lifetime(tell func(at time.Time) int64) func(*Client, [][]byte) {
+	return func(c *Client, args [][]byte) {
+		kind, at := c.server.store.Kind(args[1])
+		switch {
+		case kind == store.None:
+			c.w.Integer(-2)
+		case at.IsZero():
+			c.w.Integer(-1)
+		default:
+			c.w.Integer(tell(at))
+		}
+	}
+}
+
+func (c *Client) persist(args [][]byte) {
+	kind, at := c.server.store.Kind(args[1])
+	if kind == store.None || at.IsZero() {
+		c.w.Integer(0)
+		return
+	}
+	if err := c.server.store.Expire(c.server.ctx, string(args[1]), time.Time{}); err != nil {
+		c.storeError(err)
+		return
+	}
+	c.w.Integer(1)
+}

@@ -1,0 +1,253 @@
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bloomery/bloom/store"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// HTTPConfig is how a server answers over HTTP. The zero value is right for most.
+type HTTPConfig struct {
+	// Hosts are names, beside localhost and addresses, that requests may come for
+	// while there is no password: a page in a browser that has made its own name
+	// mean this machine (DNS rebinding) comes for another one.
+	Hosts []string
+
+	// Filters is how many filters have metrics of their own, the largest. Zero means
+	// DefaultHTTPFilters, and less none.
+	Filters int
+
+	// Profiling serves /debug/pprof.
+	Profiling bool
+}
+
+// DefaultHTTPFilters bounds the time series that a server makes.
+const DefaultHTTPFilters = 100
+
+const (
+	readyTime     = 2 * time.Second  // in which a store that can commit has done so
+	requestTime   = 10 * time.Second // to read a request, and to end those under way
+	responseTime  = time.Minute      // to answer, profiles aside
+	profileTime   = 5 * time.Minute  // the longest profile, and some
+	keepAliveTime = 2 * time.Minute
+)
+
+// web is what a server is over HTTP.
+type web struct {
+	server  *Server
+	config  HTTPConfig
+	filters *filterGauges
+	probe   chan struct{} // holds one token while a commit of /readyz is under way
+}
+
+// ServeHTTPOn answers HTTP on the listener until Shutdown has ended, and then
+// returns ErrStopped: /readyz goes on to say that the server is stopping. It
+// closes the listener. Who may listen where, and TLS, are as for [Server.Serve];
+// where a password is set, /metrics and all that shows names asks for it, by basic
+// authentication.
+func (s *Server) ServeHTTPOn(l net.Listener, config HTTPConfig) error {
+	defer l.Close()
+	if s.config.Password == "" && !s.config.Unprotected && !isLoopback(l.Addr()) {
+		return fmt.Errorf("%w (asked for %v)", ErrProtected, l.Addr())
+	}
+	server := &http.Server{
+		Handler:           s.HTTPHandler(config),
+		ReadHeaderTimeout: requestTime,
+		ReadTimeout:       requestTime,
+		WriteTimeout:      responseTime,
+		IdleTimeout:       keepAliveTime,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+	}
+	if s.config.TLS != nil {
+		config := s.config.TLS.Clone()
+		config.NextProtos = []string{"http/1.1"}
+		l = tls.NewListener(l, config)
+	}
+	ended := make(chan struct{})
+	release := context.AfterFunc(s.ctx, func() {
+		defer close(ended)
+		ctx, cancel := context.WithTimeout(context.Background(), requestTime)
+		defer cancel()
+		if server.Shutdown(ctx) != nil {
+			server.Close()
+		}
+	})
+	err := server.Serve(l)
+	if release() { // it is not Shutdown that ended it
+		server.Close()
+		return fmt.Errorf("server: serving HTTP: %w", err)
+	}
+	<-ended
+	return s.whyStopped()
+}
+
+// HTTPHandler returns what [Server.ServeHTTPOn] serves.
+func (s *Server) HTTPHandler(config HTTPConfig) http.Handler {
+	if config.Filters == 0 {
+		config.Filters = DefaultHTTPFilters
+	}
+	h := &web{
+		server:  s,
+		config:  config,
+		filters: &filterGauges{store: s.store, most: max(config.Filters, 0)},
+		probe:   make(chan struct{}, 1),
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&collector{s, h.filters}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", h.healthz)
+	mux.HandleFunc("GET /readyz", h.readyz)
+	mux.Handle("GET /metrics", h.private(promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})))
+	mux.Handle("GET /api/filters", h.private(http.HandlerFunc(h.listFilters)))
+	if config.Profiling {
+		mux.Handle("GET /debug/pprof/", h.profile(pprof.Index))
+		mux.Handle("GET /debug/pprof/cmdline", h.profile(pprof.Cmdline))
+		mux.Handle("GET /debug/pprof/profile", h.profile(pprof.Profile))
+		mux.Handle("GET /debug/pprof/symbol", h.profile(pprof.Symbol))
+		mux.Handle("GET /debug/pprof/trace", h.profile(pprof.Trace))
+	}
+	return h.checkHost(mux)
+}
+
+// checkHost refuses requests for names that are not this server's.
+func (h *web) checkHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		w.Header().Set("Cache-Control", "no-store")
+		if h.server.config.Password == "" && !h.isOurs(r.Host) {
+			http.Error(w, "this server is not known as "+clip([]byte(r.Host))+": ask it by its address, or start it with that name as --http-host", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// isOurs reports whether a Host header names this server: an address, which
+// nobody can make mean another machine, localhost, or what was configured.
+func (h *web) isOurs(host string) bool {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.ToLower(strings.TrimSuffix(host, "."))
+	return net.ParseIP(strings.Trim(host, "[]")) != nil || host == "localhost" || strings.HasSuffix(host, ".localhost") ||
+		slices.ContainsFunc(h.config.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
+}
+
+// private asks for a password, if there is one. The one to read is enough.
+func (h *web) private(next http.Handler) http.Handler {
+	config := &h.server.config
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if config.Password != "" {
+			_, password, given := r.BasicAuth()
+			full := equalSecret([]byte(password), config.Password)
+			read := equalSecret([]byte(password), config.ReadOnlyPassword) && config.ReadOnlyPassword != ""
+			if !given || !full && !read {
+				w.Header().Set("WWW-Authenticate", `Basic realm="bloomery", charset="UTF-8"`)
+				http.Error(w, "give the server's password by basic authentication, with any user", http.StatusUnauthorized)
+				return
+			}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// profile gives a profile the time that it needs.
+func (h *web) profile(next http.HandlerFunc) http.Handler {
+	return h.private(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(profileTime))
+		next(w, r)
+	}))
+}
+
+// healthz says that the process is alive, and nothing else.
+func (h *web) healthz(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
+
+// readyz says whether adds are being acknowledged.
+func (h *web) readyz(w http.ResponseWriter, r *http.Request) {
+	if err := h.ready(r.Context()); err != nil {
+		http.Error(w, "not ready: "+reason(err), http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ready")
+}
+
+// ready makes the store commit. A disk that hangs does not hang those who ask.
+func (h *web) ready(ctx context.Context) error {
+	if s := h.server; s.isStopping() {
+		return s.whyStopped()
+	}
+	ctx, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	committed := make(chan error, 1)
+	select {
+	case h.probe <- struct{}{}:
+		go func() {
+			committed <- h.server.store.Commit(h.server.ctx)
+			<-h.probe
+		}()
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-committed:
+		return err
+	case <-ctx.Done():
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return fmt.Errorf("the store has committed nothing for %v", readyTime)
+		}
+		return ctx.Err()
+	}
+}
+
+// kindNames are the words of the flag --layout, and one more.
+var kindNames = map[store.Kind]string{store.RedisBloom: "redisbloom", store.Paired: "paired", store.Window: "window"}
+
+// filterJSON is a filter in the list.
+type filterJSON struct {
+	Name        string  `json:"name"` // as in the metrics
+	Kind        string  `json:"kind"`
+	Bytes       uint64  `json:"bytes"`
+	Items       uint64  `json:"items"`
+	Room        uint64  `json:"room"`
+	Layers      int     `json:"layers"`
+	Fill        float64 `json:"fill"`
+	Rate        float64 `json:"rate"`
+	PlannedRate float64 `json:"planned_rate"`
+	AgeSeconds  float64 `json:"age_seconds"` // of fill and rates
+}
+
+// listFilters lists the filters that have metrics, the largest first, and how
+// many names there are in all.
+func (h *web) listFilters(w http.ResponseWriter, _ *http.Request) {
+	list := struct {
+		Names   int          `json:"names"`
+		Filters []filterJSON `json:"filters"`
+	}{h.server.store.Len(), []filterJSON{}}
+	rows := h.filters.refresh()
+	now := time.Now()
+	for _, row := range rows {
+		if row.reported.IsZero() {
+			continue // the next request finds the time
+		}
+		list.Filters = append(list.Filters, filterJSON{
+			labelOf(row.name), kindNames[row.info.Kind], row.info.Bytes, row.info.Items, row.info.Room, len(row.info.Layers),
+			row.report.Fill, max(row.report.Rate, 0), row.report.Plan.Rate, now.Sub(row.reported).Seconds(),
+		})
+	}
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(list)
+}

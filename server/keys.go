@@ -1,0 +1,309 @@
+package server
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bloomery/bloom/store"
+)
+
+func init() {
+	key := Argument{Name: "key", Type: "key"}
+	keys := Argument{Name: "key", Type: "key", Multiple: true}
+	row := func(name string, arity int, flags Flags, last int, handler func(*Client, [][]byte), since, complexity, summary string, arguments ...Argument) {
+		categories := []string{"keyspace"}
+		if flags.Has(Write) {
+			categories = append(categories, "write")
+		} else {
+			categories = append(categories, "read")
+		}
+		if flags.Has(Fast) {
+			categories = append(categories, "fast")
+		} else {
+			categories = append(categories, "slow")
+		}
+		first, step := 1, 1
+		if last == 0 {
+			first, step = 0, 0
+		}
+		register(&Command{Name: name, Arity: arity, Flags: flags, Categories: categories, FirstKey: first, LastKey: last, KeyStep: step, Handler: handler,
+			Since: since, Group: "generic", Complexity: complexity, Summary: summary, Arguments: arguments})
+	}
+	each := "O(N) where N is the number of keys"
+	row("del", -2, Write, -1, (*Client).del, "1.0.0", each, "Deletes keys.", keys)
+	row("unlink", -2, Write|Fast, -1, (*Client).del, "4.0.0", each, "Deletes keys, as DEL does.", keys)
+	row("exists", -2, ReadOnly|Fast, -1, (*Client).exists, "1.0.0", each, "Counts the keys that exist.", keys)
+	row("touch", -2, ReadOnly|Fast, -1, (*Client).exists, "3.2.1", each, "Counts the keys that exist.", keys)
+	row("type", 2, ReadOnly|Fast, 1, (*Client).typeOf, "1.0.0", "O(1)", "Tells what a key holds.", key)
+	row("rename", 3, Write|Alone, 2, (*Client).rename, "1.0.0", "O(1)", "Gives a key another name, in place of what had it.", key, Argument{Name: "newkey", Type: "key"})
+	row("renamenx", 3, Write|Fast|Alone, 2, (*Client).rename, "1.0.0", "O(1)", "Gives a key another name, if nothing has it.", key, Argument{Name: "newkey", Type: "key"})
+	row("copy", -3, Write|DenyMemory|Alone, 2, (*Client).copyKey, "6.2.0", "O(N) where N is the length", "Copies a string. Filters are refused, as RedisBloom refuses them.",
+		Argument{Name: "source", Type: "key"}, Argument{Name: "destination", Type: "key"}, Argument{Name: "destination-db", Type: "integer", Token: "DB", Optional: true}, word("REPLACE"))
+	row("dbsize", 1, ReadOnly|Fast, 0, (*Client).dbSize, "1.0.0", "O(1), or the number of keys where other databases than 0 are in use", "Counts the keys.")
+	row("keys", 2, ReadOnly, 0, (*Client).keys, "1.0.0", each, "Lists the keys that match a pattern.", Argument{Name: "pattern", Type: "string"})
+	row("scan", -2, ReadOnly, 0, (*Client).scan, "2.8.0", "O(1) for each call", "Lists the keys piece by piece.",
+		Argument{Name: "cursor", Type: "integer"}, Argument{Name: "pattern", Type: "string", Token: "MATCH", Optional: true},
+		Argument{Name: "count", Type: "integer", Token: "COUNT", Optional: true}, Argument{Name: "type", Type: "string", Token: "TYPE", Optional: true})
+	row("randomkey", 1, ReadOnly, 0, (*Client).randomKey, "1.0.0", each, "Tells some key.")
+	row("flushdb", -1, Write|Alone, 0, (*Client).flushDB, "1.0.0", each, "Deletes all keys of the database.", flushType)
+	row("flushall", -1, Write|Alone, 0, (*Client).flushAll, "1.0.0", each, "Deletes all keys of all databases.", flushType)
+}
+
+var flushType = func() Argument { a := oneOf("flush-type", "ASYNC", "SYNC"); a.Optional = true; return a }()
+
+// typeName is TYPE's word. Every kind of filter takes RedisBloom's commands, and
+// has its name.
+func typeName(kind store.Kind) string {
+	switch kind {
+	case store.None:
+		return "none"
+	case store.String:
+		return "string"
+	}
+	return "MBbloom--"
+}
+
+func (c *Client) kind(key []byte) store.Kind {
+	kind, _ := c.server.store.Kind(key)
+	return kind
+}
+
+func (c *Client) del(args [][]byte) {
+	names := make([]string, len(args)-1)
+	for i, key := range args[1:] {
+		names[i] = string(key)
+	}
+	n, err := c.server.store.Drop(c.server.ctx, names...)
+	if err != nil {
+		c.storeError(err)
+		return
+	}
+	c.w.Integer(int64(n))
+}
+
+func (c *Client) exists(args [][]byte) {
+	n := int64(0)
+	for _, key := range args[1:] {
+		if c.kind(key) != store.None {
+			n++
+		}
+	}
+	c.w.Integer(n)
+}
+
+func (c *Client) typeOf(args [][]byte) { c.w.SimpleString(typeName(c.kind(args[1]))) }
+
+// rename is RENAME and RENAMENX.
+func (c *Client) rename(args [][]byte) {
+	from, to := string(args[1]), string(args[2])
+	onlyFree := is(args[0], "RENAMENX")
+	switch {
+	case c.kind(args[1]) == store.None:
+		c.w.Error(textNoKey)
+		return
+	case onlyFree && c.kind(args[2]) != store.None:
+		c.w.Integer(0)
+		return
+	case from != to:
+		if err := c.server.store.Rename(c.server.ctx, from, to); err != nil {
+			c.storeError(err)
+			return
+		}
+	}
+	if onlyFree {
+		c.w.Integer(1)
+	} else {
+		c.w.SimpleString("OK")
+	}
+}
+
+// copyKey is COPY source destination [DB n] [REPLACE].
+func (c *Client) copyKey(args [][]byte) {
+	to, replace := args[2], false
+	for i := 3; i < len(args); i++ {
+		switch {
+		case is(args[i], "REPLACE"):
+			replace = true
+		case is(args[i], "DB") && i+1 < len(args):
+			i++
+			db, ok := integer(args[i])
+			switch {
+			case !ok:
+				c.w.Error(textInteger)
+				return
+			case db < 0 || db >= databases:
+				c.w.Error("ERR DB index is out of range")
+				return
+			case db > 0:
+				c.server.scopes.use()
+			}
+			_, plain := splitName(string(to))
+			to = scopedName(int(db), []byte(plain))
+		default:
+			c.w.Error(textSyntax)
+			return
+		}
+	}
+	s := c.server.store
+	kind, expires := s.Kind(args[1])
+	switch {
+	case string(args[1]) == string(to):
+		c.w.Error("ERR source and destination objects are the same")
+		return
+	case kind == store.None, !replace && c.kind(to) != store.None:
+		c.w.Integer(0)
+		return
+	case kind != store.String:
+		c.w.Error("ERR not supported for this module key")
+		return
+	}
+	value, err := s.Get(args[1])
+	if err == nil {
+		err = s.Set(c.server.ctx, string(to), slices.Clone(value))
+	}
+	if err == nil && !expires.IsZero() {
+		err = s.Expire(c.server.ctx, string(to), expires)
+	}
+	if err != nil {
+		c.storeError(err)
+		return
+	}
+	if c.server.observers.Load() > 0 {
+		c.server.keyWritten(c, to) // perhaps in another database
+	}
+	c.w.Integer(1)
+}
+
+func (c *Client) dbSize(args [][]byte) { c.w.Integer(int64(c.server.keysIn()[c.db])) }
+
+// keys is KEYS.
+func (c *Client) keys(args [][]byte) {
+	pattern := string(args[1])
+	var found []string
+	for name := range c.server.allNames {
+		if db, key := splitName(name); db == c.db && matches(pattern, key) {
+			found = append(found, key)
+		}
+	}
+	slices.Sort(found)
+	c.bulks(slices.Compact(found))
+}
+
+// scan is SCAN cursor [MATCH pattern] [COUNT n] [TYPE type].
+func (c *Client) scan(args [][]byte) {
+	cursor, err := strconv.ParseUint(string(args[1]), 10, 64)
+	if err != nil {
+		c.w.Error("ERR invalid cursor")
+		return
+	}
+	pattern, kind, count := "", "", int64(10)
+	for i := 2; i < len(args); i += 2 {
+		switch {
+		case i+1 == len(args):
+			c.w.Error(textSyntax)
+			return
+		case is(args[i], "MATCH"):
+			pattern = string(args[i+1])
+		case is(args[i], "TYPE"):
+			kind = string(args[i+1])
+		case is(args[i], "COUNT"):
+			n, ok := integer(args[i+1])
+			if !ok {
+				c.w.Error(textInteger)
+				return
+			}
+			if n < 1 {
+				c.w.Error(textSyntax)
+				return
+			}
+			count = min(n, 1<<20)
+		default:
+			c.w.Error(textSyntax)
+			return
+		}
+	}
+	names, next := c.server.store.List(cursor, int(count))
+	found := make([]string, 0, len(names))
+	for _, name := range names {
+		db, key := splitName(name)
+		if db == c.db && (pattern == "" || matches(pattern, key)) && (kind == "" || strings.EqualFold(typeName(c.kind([]byte(name))), kind)) {
+			found = append(found, key)
+		}
+	}
+	c.w.Array(2)
+	c.w.BulkString(strconv.FormatUint(next, 10))
+	c.bulks(found)
+}
+
+// randomKey picks one of all names, each with the same chance.
+func (c *Client) randomKey(args [][]byte) {
+	picked, seen := "", 0
+	for name := range c.server.allNames {
+		if db, key := splitName(name); db == c.db {
+			if seen++; rand.IntN(seen) == 0 {
+				picked = key
+			}
+		}
+	}
+	if seen == 0 {
+		c.w.Null()
+		return
+	}
+	c.w.BulkString(picked)
+}
+
+// isFlush reports whether the arguments are those of FLUSHALL, and answers if not.
+func (c *Client) isFlush(args [][]byte) bool {
+	if len(args) > 2 || len(args) == 2 && !is(args[1], "ASYNC") && !is(args[1], "SYNC") {
+		c.w.Error(textSyntax)
+		return false
+	}
+	return true
+}
+
+func (c *Client) flushAll(args [][]byte) {
+	if !c.isFlush(args) {
+		return
+	}
+	if err := c.server.store.Clear(c.server.ctx); err != nil {
+		c.storeError(err)
+		return
+	}
+	c.server.allWritten(-1)
+	c.w.SimpleString("OK")
+}
+
+func (c *Client) flushDB(args [][]byte) {
+	if !c.isFlush(args) {
+		return
+	}
+	s := c.server
+	var err error
+	if s.scoped() {
+		var names []string
+		for name := range s.allNames {
+			if db, _ := splitName(name); db == c.db {
+				names = append(names, name)
+			}
+		}
+		_, err = s.store.Drop(s.ctx, names...)
+	} else {
+		err = s.store.Clear(s.ctx)
+	}
+	if err != nil {
+		c.storeError(err)
+		return
+	}
+	s.allWritten(c.db)
+	c.w.SimpleString("OK")
+}
+
+// bulks answers with an array of strings.
+func (c *Client) bulks(texts []string) {
+	c.w.Array(len(texts))
+	for _, text := range texts {
+		c.w.BulkString(text)
+	}
+}

@@ -1,0 +1,146 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/bloomery/bloom/internal/resp"
+	"github.com/bloomery/bloom/store"
+)
+
+// Config is how a server behaves. The zero value is a server without passwords
+// and TLS, that makes filters of RedisBloom's kind with RedisBloom's defaults.
+type Config struct {
+	// Filter is the filter that BF.ADD makes, and what BF.RESERVE and BF.INSERT take
+	// where they are not told. Zero fields stand for RedisBloom's defaults: 100 keys,
+	// a rate of 0.01, growth by 2. NonScaling stands for a growth of zero.
+	Filter     store.Spec
+	NonScaling bool
+
+	// Password is for clients that may do all, ReadOnlyPassword for those that may
+	// only read. If the first is empty, nobody has to send any.
+	Password         string
+	ReadOnlyPassword string
+
+	// Unprotected serves other than loopback addresses without a password.
+	Unprotected bool
+
+	// TLS, if it is not nil, is spoken on all connections.
+	TLS *tls.Config
+
+	// Loops is how many event loops there are; zero: one for every two cores. The
+	// others are for the kernel's side of the connections, the log, and clients of
+	// this machine: with a loop for each, replies came later, and not more of them
+	// (bench/server.sh). It means nothing on systems without event loops.
+	Loops int
+
+	Limits Limits
+
+	Version string       // of this program, for INFO
+	Log     *slog.Logger // nil: slog.Default
+}
+
+// Limits are what clients can make the server hold, each. A field that is zero
+// stands for that of [DefaultLimits]. The memory of filters is limited by the
+// store.
+type Limits struct {
+	// Clients is how many there may be. One more is told so and closed.
+	Clients int
+
+	// UnauthenticatedBytes is how long a command, with all that comes with it, may be
+	// before the password.
+	UnauthenticatedBytes int
+
+	Arguments    int // of a command, its name included
+	ItemBytes    int // one argument of a command
+	KeyBytes     int // the name of a filter
+	CommandBytes int // a command as it comes over the wire
+
+	// OutputBytes is how much a client may leave unread. One that leaves more is
+	// closed.
+	OutputBytes int
+
+	// Idle is how long a client may send nothing, or not read what it asked for,
+	// until it is closed. Zero, also in DefaultLimits: for ever.
+	Idle time.Duration
+}
+
+// DefaultLimits leave room for the largest chunk of a dump, 16 MiB.
+var DefaultLimits = Limits{
+	Clients:              10_000,
+	UnauthenticatedBytes: 16 << 10,
+	Arguments:            1 << 20,
+	ItemBytes:            32 << 20,
+	KeyBytes:             64 << 10,
+	CommandBytes:         128 << 20,
+	OutputBytes:          128 << 20,
+}
+
+// filled returns the limits with those of DefaultLimits in place of zeros.
+func (l Limits) filled() Limits {
+	set := func(field *int, standard int) {
+		if *field <= 0 {
+			*field = standard
+		}
+	}
+	set(&l.Clients, DefaultLimits.Clients)
+	set(&l.UnauthenticatedBytes, DefaultLimits.UnauthenticatedBytes)
+	set(&l.Arguments, DefaultLimits.Arguments)
+	set(&l.ItemBytes, DefaultLimits.ItemBytes)
+	set(&l.KeyBytes, DefaultLimits.KeyBytes)
+	set(&l.CommandBytes, DefaultLimits.CommandBytes)
+	set(&l.OutputBytes, DefaultLimits.OutputBytes)
+	return l
+}
+
+// filled returns the configuration with defaults in place of zeros, or an error
+// for one that contradicts itself.
+func (c Config) filled() (Config, error) {
+	f := &c.Filter
+	if f.Kind == store.None {
+		f.Kind = store.RedisBloom
+	}
+	if f.Capacity == 0 {
+		f.Capacity = 100
+	}
+	if f.Rate == 0 {
+		f.Rate = 0.01
+	}
+	if f.Growth == 0 && !c.NonScaling {
+		f.Growth = 2
+	}
+	if c.NonScaling {
+		f.Growth = 0
+	}
+	c.Limits = c.Limits.filled()
+	if c.Log == nil {
+		c.Log = slog.Default()
+	}
+	switch {
+	case f.Kind > store.Window:
+		return c, fmt.Errorf("server: %d is no kind of filter", f.Kind)
+	case !(f.Rate > 0 && f.Rate < 1):
+		return c, fmt.Errorf("server: the rate of new filters must be above 0 and below 1, not %v", f.Rate)
+	case c.ReadOnlyPassword != "" && c.Password == "":
+		return c, errors.New("server: a password to read needs another one to write: set both")
+	case c.ReadOnlyPassword != "" && c.ReadOnlyPassword == c.Password:
+		return c, errors.New("server: the passwords to read and to write are the same")
+	}
+	return c, nil
+}
+
+// parserLimits are the limits to the commands of a client.
+func (s *Server) parserLimits(a access) resp.Limits {
+	l := s.limits.Load()
+	if a == accessNone {
+		limits := resp.UnauthenticatedLimits
+		limits.InlineBytes = l.UnauthenticatedBytes
+		limits.BulkBytes = l.UnauthenticatedBytes
+		limits.CommandBytes = l.UnauthenticatedBytes
+		return limits
+	}
+	return resp.Limits{Args: l.Arguments, BulkBytes: l.ItemBytes, CommandBytes: l.CommandBytes}
+}

@@ -1,0 +1,515 @@
+package server
+
+import (
+	"fmt"
+	"net"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A loop serves many connections from one goroutine, by epoll: what is ready is
+// read and executed as one batch, which is committed once; then the replies are
+// sent, and it waits again. A batch ends early when the room for what is read is
+// used up.
+//
+// Each connection is read once a turn, and not until it has no more: epoll says
+// again that there is more, after everybody else's turn.
+type loop struct {
+	server *Server
+	batch  *batch
+	epoll  int
+	event  int // an eventfd, by which others interrupt the wait
+
+	sockets []*socket // by file descriptor, nil where there is none
+	ready   []*socket // that are in the batch
+	dirty   []*socket // that have to be looked at besides: woken, or with output to send
+	events  []unix.EpollEvent
+
+	// room takes what is read; room[:used] is in the batch.
+	room []byte
+	used int
+
+	buffers [][]byte // for replies, empty and in no use
+
+	now   int64 // seconds since 1970
+	swept int64 // when idle clients were looked for
+
+	bytesIn, bytesOut int64 // not yet added to the server's
+
+	mu    sync.Mutex
+	inbox []*socket   // guarded by mu: new ones, and those to be looked at
+	woken atomic.Bool // the eventfd is set
+	over  atomic.Bool // end
+}
+
+// Sizes of a loop.
+const (
+	roomBytes   = 1 << 20
+	readBytes   = 32 << 10 // of a connection, in one turn
+	bufferBytes = 64 << 10 // larger ones are not kept for replies
+	maxEvents   = 512
+	maxBuffers  = 256
+)
+
+// A socket is a connection of a loop.
+type socket struct {
+	client *Client
+	loop   *loop
+	fd     int32
+	conn   net.Conn // until it is in the loop
+
+	eaten   int  // bytes of client.in that are executed
+	reading bool // in loop.ready
+	writing bool // epoll tells when more can be sent
+	entered bool // in loop.sockets
+	broken  bool // the other side is gone: close
+	closed  bool
+
+	asked   atomic.Bool // in loop.inbox
+	stopped atomic.Bool // stop was called
+}
+
+// loops are those of a server, and whose turn it is to take a connection.
+type loops struct {
+	all  []*loop
+	next int
+}
+
+// newSocket makes a connection one of a loop, unless it is of a kind that epoll
+// does not know.
+func (s *Server) newSocket(c *Client, conn net.Conn) (transport, bool) {
+	raw, ok := conn.(syscall.Conn)
+	if !ok {
+		return nil, false
+	}
+	control, err := raw.SyscallConn()
+	if err != nil {
+		return nil, false
+	}
+	fd := -1
+	// A copy of the descriptor is ours alone: Go's own poller leaves it to us when
+	// conn is closed. It does not block, as that is said of the connection.
+	err = control.Control(func(original uintptr) {
+		fd, err = unix.FcntlInt(original, unix.F_DUPFD_CLOEXEC, 0)
+	})
+	if err != nil || fd < 0 {
+		return nil, false
+	}
+	l, err := s.nextLoop()
+	if err != nil {
+		s.log.Warn("no event loop, so connections get goroutines", "error", err)
+		unix.Close(fd)
+		return nil, false
+	}
+	return &socket{client: c, loop: l, fd: int32(fd), conn: conn}, true
+}
+
+// nextLoop returns the loop that takes the next connection. The first time it
+// starts them.
+func (s *Server) nextLoop() (*loop, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.loops.all == nil {
+		n := s.config.Loops
+		if n <= 0 {
+			n = max(runtime.GOMAXPROCS(0)/2, 1) // see Config.Loops
+		}
+		for range n {
+			l, err := newLoop(s)
+			if err != nil {
+				return nil, err
+			}
+			s.loops.all = append(s.loops.all, l)
+			go l.run()
+		}
+	}
+	s.loops.next = (s.loops.next + 1) % len(s.loops.all)
+	return s.loops.all[s.loops.next], nil
+}
+
+func newLoop(s *Server) (*loop, error) {
+	epoll, err := unix.EpollCreate1(unix.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, fmt.Errorf("server: epoll: %w", err)
+	}
+	event, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err == nil {
+		err = unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, event, &unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(event)})
+	}
+	if err != nil {
+		unix.Close(epoll)
+		return nil, fmt.Errorf("server: eventfd: %w", err)
+	}
+	return &loop{
+		server: s, batch: newBatch(s), epoll: epoll, event: event,
+		events: make([]unix.EpollEvent, maxEvents), room: make([]byte, roomBytes),
+		now: time.Now().Unix(),
+	}, nil
+}
+
+func (k *socket) start() {
+	k.conn.Close() // ours is a copy
+	k.conn = nil
+	k.wake()
+}
+
+func (k *socket) discard() { unix.Close(int(k.fd)) }
+
+// wake puts the socket into the loop's inbox, once.
+func (k *socket) wake() {
+	if k.asked.Swap(true) {
+		return
+	}
+	l := k.loop
+	l.mu.Lock()
+	l.inbox = append(l.inbox, k)
+	l.mu.Unlock()
+	l.interrupt()
+}
+
+func (k *socket) stop() {
+	k.stopped.Store(true)
+	k.wake()
+}
+
+// interrupt ends the loop's wait.
+func (l *loop) interrupt() {
+	if !l.woken.Swap(true) {
+		one := [8]byte{0: 1, 7: 1} // not zero in either byte order
+		unix.Write(l.event, one[:])
+	}
+}
+
+// stopLoops ends the loops, which have no connections any more.
+func (s *Server) stopLoops() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.loops.all {
+		l.over.Store(true)
+		l.interrupt()
+	}
+	s.loops.all = nil
+}
+
+// run is the loop.
+func (l *loop) run() {
+	defer func() {
+		unix.Close(l.epoll)
+		unix.Close(l.event)
+	}()
+	for !l.over.Load() {
+		n, err := l.wait()
+		if err != nil {
+			l.server.fail(fmt.Errorf("server: epoll: %w", err))
+			return
+		}
+		l.batch.begin()
+		interrupted := false
+		for i := range l.events[:n] {
+			event := &l.events[i]
+			if event.Fd == int32(l.event) {
+				interrupted = true
+				continue
+			}
+			k := l.sockets[event.Fd]
+			if k == nil {
+				continue
+			}
+			if event.Events&unix.EPOLLOUT != 0 {
+				l.dirty = append(l.dirty, k)
+			}
+			if event.Events&^unix.EPOLLOUT != 0 {
+				l.read(k)
+			}
+		}
+		if interrupted {
+			l.open()
+		}
+		l.finish()
+		l.sweep()
+	}
+}
+
+// wait returns how many events there are. It looks first without blocking, which
+// costs less than to be taken off the processor and put back.
+func (l *loop) wait() (int, error) {
+	n, err := unix.EpollWait(l.epoll, l.events, 0)
+	for n == 0 && err == nil || err == unix.EINTR {
+		n, err = unix.EpollWait(l.epoll, l.events, l.patience())
+		if n == 0 && err == nil {
+			break
+		}
+	}
+	l.now = time.Now().Unix()
+	return max(n, 0), err
+}
+
+// patience is how long to wait for events, in milliseconds; -1 for ever.
+func (l *loop) patience() int {
+	if l.server.limits.Load().Idle > 0 {
+		return 1000
+	}
+	return -1
+}
+
+// open looks at what others have put into the inbox.
+func (l *loop) open() {
+	// In this order nothing is missed: an interruption before the flag is cleared has
+	// its socket in the inbox, one behind it sets the eventfd again.
+	var count [8]byte
+	unix.Read(l.event, count[:])
+	l.woken.Store(false)
+	l.mu.Lock()
+	inbox := l.inbox
+	l.inbox = nil
+	l.mu.Unlock()
+	for _, k := range inbox {
+		k.asked.Store(false)
+		if k.closed {
+			continue
+		}
+		if !k.entered {
+			l.enter(k)
+		}
+		if k.stopped.Load() {
+			l.drain(k)
+		}
+		l.dirty = append(l.dirty, k)
+	}
+}
+
+// enter begins to serve a socket.
+func (l *loop) enter(k *socket) {
+	k.entered = true
+	for int(k.fd) >= len(l.sockets) {
+		l.sockets = append(l.sockets, nil)
+	}
+	l.sockets[k.fd] = k
+	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_ADD, int(k.fd), &unix.EpollEvent{Events: unix.EPOLLIN, Fd: k.fd}); err != nil {
+		l.server.log.Warn("cannot watch a connection", "client", k.client.addr, "error", err)
+		k.broken = true
+	}
+}
+
+// maxDrained is how many times a socket is read when the server ends. It is more
+// than its buffer in the kernel holds.
+const maxDrained = 1024
+
+// drain executes what has come on a socket, and ends it.
+func (l *loop) drain(k *socket) {
+	for range maxDrained {
+		if !l.read(k) {
+			break
+		}
+		l.turn()
+	}
+	k.client.end()
+}
+
+// turn ends the batch and begins another one.
+func (l *loop) turn() {
+	l.finish()
+	l.batch.begin()
+}
+
+// read reads from a socket once, and executes what came. It reports whether
+// anything did.
+func (l *loop) read(k *socket) bool {
+	c := k.client
+	if c.ending || k.broken || k.closed {
+		k.broken = true // the last words were sent to nobody
+		l.dirty = append(l.dirty, k)
+		return false
+	}
+	long := len(c.in) > 0
+	if !long && len(l.room)-l.used < readBytes {
+		l.turn()
+	}
+	into := l.room[l.used:min(l.used+readBytes, len(l.room))]
+	if long {
+		// As much again as has come: so a long command takes few reads, and no more
+		// memory than twice what it is.
+		c.in = slices.Grow(c.in, min(max(readBytes, len(c.in)), roomBytes))
+		into = c.in[len(c.in):cap(c.in)]
+	}
+	n, err := unix.Read(int(k.fd), into)
+	if err == unix.EAGAIN || err == unix.EINTR {
+		return false
+	}
+	if !k.reading {
+		k.reading = true
+		l.ready = append(l.ready, k)
+		c.w.Buf = l.buffer()
+	}
+	if err != nil || n == 0 {
+		k.broken = true
+		return false
+	}
+	l.bytesIn += int64(n)
+	c.lastActive.Store(l.now)
+	if long {
+		c.in = c.in[:len(c.in)+n]
+		k.eaten = l.batch.execute(c, c.in)
+		return true
+	}
+	l.used += n
+	eaten := l.batch.execute(c, into[:n])
+	if eaten < n && !c.ending {
+		c.in = append(l.buffer(), into[eaten:n]...)
+	}
+	return true
+}
+
+// finish ends the batch and sends the replies.
+func (l *loop) finish() {
+	if err := l.batch.end(); err != nil {
+		for _, k := range l.ready {
+			k.broken = true // so nobody sees an answer
+		}
+		l.server.fail(err)
+	}
+	for _, k := range l.ready {
+		l.deliver(k)
+	}
+	for _, k := range l.dirty {
+		l.deliver(k)
+	}
+	l.ready, l.dirty, l.used = l.ready[:0], l.dirty[:0], 0
+	l.server.stats.bytesIn.Add(l.bytesIn)
+	l.server.stats.bytesOut.Add(l.bytesOut)
+	l.bytesIn, l.bytesOut = 0, 0
+}
+
+// deliver sends what there is for a socket, and closes it if it is time.
+func (l *loop) deliver(k *socket) {
+	if k.closed {
+		return
+	}
+	c := k.client
+	if k.eaten > 0 {
+		c.in = c.in[:copy(c.in, c.in[k.eaten:])]
+		k.eaten = 0
+		if len(c.in) == 0 {
+			l.keep(c.in)
+			c.in = nil
+		}
+	}
+	pushed, killed := c.takePushed()
+	if killed || k.broken {
+		l.close(k)
+		return
+	}
+	replies := c.w.Buf
+	if k.reading {
+		k.reading = false
+		c.w.Buf = nil
+	}
+	replies = append(replies, pushed...)
+	switch {
+	case len(c.out) > 0:
+		c.out = append(c.out, replies...)
+		l.keep(replies)
+		c.out = c.out[l.send(k, c.out):]
+	default:
+		n := l.send(k, replies)
+		if n < len(replies) {
+			c.out = append(c.out[:0:0], replies[n:]...)
+		}
+		l.keep(replies)
+	}
+	if len(c.out) > l.server.limits.Load().OutputBytes {
+		l.server.dropSlow(c)
+		k.broken = true
+	}
+	if k.broken || c.ending && len(c.out) == 0 {
+		l.close(k)
+		return
+	}
+	if len(c.out) == 0 {
+		c.out = nil
+	}
+	if waiting := len(c.out) > 0; waiting != k.writing || c.ending {
+		k.writing = waiting
+		want := unix.EpollEvent{Fd: k.fd}
+		if waiting {
+			want.Events |= unix.EPOLLOUT
+		}
+		if !c.ending {
+			want.Events |= unix.EPOLLIN
+		}
+		if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, int(k.fd), &want); err != nil {
+			l.close(k)
+		}
+	}
+}
+
+// send writes what the kernel takes, and returns how much that was.
+func (l *loop) send(k *socket, data []byte) (sent int) {
+	for sent < len(data) {
+		n, err := unix.Write(int(k.fd), data[sent:])
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			k.broken = k.broken || err != unix.EAGAIN
+			break
+		}
+		sent += n
+	}
+	if sent > 0 {
+		l.bytesOut += int64(sent)
+		k.client.lastActive.Store(l.now)
+	}
+	return sent
+}
+
+// close ends a connection. What was not sent is lost.
+func (l *loop) close(k *socket) {
+	k.closed = true
+	if k.entered {
+		l.sockets[k.fd] = nil
+	}
+	unix.Close(int(k.fd)) // epoll forgets it
+	c := k.client
+	l.keep(c.w.Buf)
+	c.in, c.out, c.w.Buf = nil, nil, nil
+	l.server.forget(c)
+}
+
+// sweep closes idle clients, once a second.
+func (l *loop) sweep() {
+	idle := int64(l.server.limits.Load().Idle.Seconds())
+	if idle <= 0 || l.now == l.swept {
+		return
+	}
+	l.swept = l.now
+	for _, k := range l.sockets {
+		if k != nil && l.now-k.client.lastActive.Load() > idle {
+			l.server.metrics.refuse(limitIdle)
+			l.close(k)
+		}
+	}
+}
+
+// buffer returns an empty buffer, of one that is kept if there is any.
+func (l *loop) buffer() []byte {
+	if n := len(l.buffers); n > 0 {
+		buffer := l.buffers[n-1]
+		l.buffers = l.buffers[:n-1]
+		return buffer
+	}
+	return make([]byte, 0, 4<<10)
+}
+
+// keep takes a buffer back.
+func (l *loop) keep(buffer []byte) {
+	if cap(buffer) > 0 && cap(buffer) <= bufferBytes && len(l.buffers) < maxBuffers {
+		l.buffers = append(l.buffers, buffer[:0])
+	}
+}

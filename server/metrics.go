@@ -1,0 +1,321 @@
+package server
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics is what a server counts for /metrics, beyond stats. It is counted in
+// tallies, which belong to one goroutine each, and added up here once a batch.
+type metrics struct {
+	places   map[*Command]int // of a row in commands; it does not change
+	rows     []*Command       // by place; nil for the first
+	commands []commandCount   // by place; the first is for names that are none
+	refused  [limitCount]atomic.Int64
+	fresh    atomic.Int64 // keys added that were new
+	seen     atomic.Int64 // keys added that were not
+	time     histogram    // of batches, in nanoseconds
+	size     histogram    // of batches, in commands
+}
+
+type commandCount struct{ calls, failures atomic.Int64 }
+
+func newMetrics() *metrics {
+	m := &metrics{places: map[*Command]int{}, rows: []*Command{nil}}
+	for _, cmd := range table {
+		for _, row := range append([]*Command{cmd}, cmd.Subcommands...) {
+			m.places[row] = len(m.rows)
+			m.rows = append(m.rows, row)
+		}
+	}
+	m.commands = make([]commandCount, len(m.rows))
+	m.time.bounds = timeBounds
+	m.time.counts = make([]atomic.Int64, len(timeBounds)+1)
+	m.size.bounds = sizeBounds
+	m.size.counts = make([]atomic.Int64, len(sizeBounds)+1)
+	return m
+}
+
+// A tally counts the commands of a batch. It belongs to the goroutine that
+// executes the batch, which asks the clock twice for all of it.
+type tally struct {
+	metrics *metrics
+	started time.Duration // by clock
+	last    *Command      // the row counted last, nearly always the next one
+	at      int           // its place
+	counts  []tallied
+	touched []int // places whose counts are not zero
+	nested  int   // commands that were entered and not left
+
+	fresh, seen int64 // keys added
+}
+
+type tallied struct{ calls, failures int64 }
+
+func newTally(m *metrics) tally {
+	return tally{metrics: m, counts: make([]tallied, len(m.rows))}
+}
+
+// begin is for before the first command of a batch.
+func (t *tally) begin() { t.started = clock() }
+
+// clock is the time since some moment. Time.Now would ask the system's clock, too.
+func clock() time.Duration { return time.Since(clockStart) }
+
+var clockStart = time.Now()
+
+// count counts a command that was called, and whether it was answered with an
+// error. The row is nil for a name that is none.
+func (t *tally) count(cmd *Command, failed bool) {
+	if cmd != t.last {
+		t.last, t.at = cmd, t.metrics.places[cmd] // 0 for nil
+	}
+	c := t.touch(t.at)
+	c.calls++
+	if failed {
+		c.failures++
+	}
+}
+
+// touch returns the counts at a place, which are going to change.
+func (t *tally) touch(at int) *tallied {
+	c := &t.counts[at]
+	if c.calls|c.failures == 0 {
+		t.touched = append(t.touched, at)
+	}
+	return c
+}
+
+// enter and leave are for before and after a command is executed by itself, not
+// in a run. What leave counts, its reply says.
+func (t *tally) enter(c *Client) (replyAt int) {
+	t.nested++
+	return len(c.w.Buf)
+}
+
+func (t *tally) leave(cmd *Command, c *Client, replyAt int) {
+	t.nested--
+	t.count(cmd, replyAt < len(c.w.Buf) && c.w.Buf[replyAt] == '-')
+}
+
+// failRun counts the failure of a command of a run, whose call is counted. A run
+// of a command that was entered is left to leave.
+func (t *tally) failRun(kind runKind, list bool) {
+	if t.nested > 0 {
+		return
+	}
+	for at, row := range t.metrics.rows {
+		if row != nil && row.run == kind && (row.Arity < 0) == list {
+			t.touch(at).failures++
+		}
+	}
+}
+
+// added counts the keys that a filter took.
+func (t *tally) added(isNew []bool) {
+	fresh := int64(0)
+	for _, is := range isNew {
+		if is {
+			fresh++
+		}
+	}
+	t.fresh += fresh
+	t.seen += int64(len(isNew)) - fresh
+}
+
+// end is for when the batch is committed.
+func (t *tally) end() {
+	if len(t.touched) == 0 {
+		return
+	}
+	calls := int64(0)
+	for _, at := range t.touched {
+		c := &t.counts[at]
+		to := &t.metrics.commands[at]
+		to.calls.Add(c.calls)
+		if c.failures != 0 {
+			to.failures.Add(c.failures)
+		}
+		calls += c.calls
+		*c = tallied{}
+	}
+	t.touched = t.touched[:0]
+	if t.fresh|t.seen != 0 {
+		t.metrics.fresh.Add(t.fresh)
+		t.metrics.seen.Add(t.seen)
+		t.fresh, t.seen = 0, 0
+	}
+	t.metrics.time.observe(int64(clock() - t.started))
+	t.metrics.size.observe(calls)
+}
+
+// histogram counts values up to each of some bounds, which ascend.
+type histogram struct {
+	bounds []int64
+	counts []atomic.Int64 // one more than bounds
+	sum    atomic.Int64
+}
+
+var (
+	timeBounds = []int64{1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 2e6, 5e6, 1e7, 2e7, 5e7, 1e8, 2e8, 5e8, 1e9, 2e9, 5e9, 1e10}
+	sizeBounds = []int64{1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 4096, 16384, 65536}
+)
+
+func (h *histogram) observe(value int64) {
+	at := 0
+	for at < len(h.bounds) && value > h.bounds[at] {
+		at++
+	}
+	h.counts[at].Add(1)
+	h.sum.Add(value)
+}
+
+// metric is the histogram as Prometheus has it, in another unit.
+func (h *histogram) metric(desc *prometheus.Desc, perUnit float64) prometheus.Metric {
+	upTo, count := map[float64]uint64{}, uint64(0)
+	for i := range h.counts {
+		count += uint64(h.counts[i].Load())
+		if i < len(h.bounds) {
+			upTo[float64(h.bounds[i])/perUnit] = count
+		}
+	}
+	return prometheus.MustNewConstHistogram(desc, count, float64(h.sum.Load())/perUnit, upTo)
+}
+
+// A Metric is a row of what /metrics shows of a server, beside what the Go runtime
+// and the process say of themselves.
+type Metric struct {
+	Name   string
+	Type   string // counter, gauge or histogram
+	Labels []string
+	Help   string
+
+	desc *prometheus.Desc
+}
+
+var metricTable []*Metric
+
+func newMetric(name, kind, help string, labels ...string) *Metric {
+	name = "bloomery_" + name
+	m := &Metric{name, kind, labels, help, prometheus.NewDesc(name, help, labels, nil)}
+	metricTable = append(metricTable, m)
+	return m
+}
+
+// Metrics returns the rows, in the order in which people may want to read them.
+func Metrics() []Metric {
+	rows := make([]Metric, len(metricTable))
+	for i, row := range metricTable {
+		rows[i] = *row
+	}
+	return rows
+}
+
+const (
+	counter      = "counter"
+	gauge        = "gauge"
+	histogramRow = "histogram"
+)
+
+var (
+	metricBuild       = newMetric("build_info", gauge, "1, with the program's version.", "version")
+	metricCommands    = newMetric("commands_total", counter, "Commands, by whether they were answered with an error. Only names of commands are counted by name.", "command", "result")
+	metricBatchTime   = newMetric("batch_seconds", histogramRow, "Time from the first command of a batch until its replies may be sent: executed and committed. A batch is what had come in when a loop looked, of all its clients.")
+	metricBatchSize   = newMetric("batch_commands", histogramRow, "Commands in a batch.")
+	metricAdds        = newMetric("keys_added_total", counter, "Keys of commands that add: new, or seen before.", "result")
+	metricLookups     = newMetric("keys_checked_total", counter, "Keys of commands that look up: found, or absent.", "result")
+	metricClients     = newMetric("connections", gauge, "Clients connected.")
+	metricAccepted    = newMetric("connections_total", counter, "Connections accepted, also those refused at once.")
+	metricIn          = newMetric("received_bytes_total", counter, "Bytes of commands received.")
+	metricOut         = newMetric("sent_bytes_total", counter, "Bytes of replies sent.")
+	metricRefused     = newMetric("refused_total", counter, "What a limit was in the way of: connections, commands, replies.", "limit")
+	metricMemory      = newMetric("memory_bytes", gauge, "Memory of all filters and values.")
+	metricMemoryLimit = newMetric("memory_limit_bytes", gauge, "What that may be at most. Missing: no limit.")
+	metricNames       = newMetric("names", gauge, "Filters and values.")
+)
+
+// collector reads a server's metrics when it is asked.
+type collector struct {
+	server  *Server
+	filters *filterGauges
+}
+
+func (c *collector) Describe(to chan<- *prometheus.Desc) {
+	for _, m := range metricTable {
+		to <- m.desc
+	}
+}
+
+func (c *collector) Collect(to chan<- prometheus.Metric) {
+	s := c.server
+	one := func(m *Metric, value float64, labels ...string) {
+		kind := prometheus.GaugeValue
+		if m.Type == counter {
+			kind = prometheus.CounterValue
+		}
+		to <- prometheus.MustNewConstMetric(m.desc, kind, value, labels...)
+	}
+	count := func(m *Metric, value *atomic.Int64, labels ...string) { one(m, float64(value.Load()), labels...) }
+
+	one(metricBuild, 1, s.config.Version)
+	s.metrics.collectCommands(one)
+	to <- s.metrics.time.metric(metricBatchTime.desc, 1e9)
+	to <- s.metrics.size.metric(metricBatchSize.desc, 1)
+	count(metricAdds, &s.metrics.fresh, "new")
+	count(metricAdds, &s.metrics.seen, "seen")
+	count(metricLookups, &s.stats.hits, "found")
+	count(metricLookups, &s.stats.misses, "absent")
+	one(metricClients, float64(s.clientCount()))
+	count(metricAccepted, &s.stats.connections)
+	count(metricIn, &s.stats.bytesIn)
+	count(metricOut, &s.stats.bytesOut)
+	for l := range limitCount {
+		switch l {
+		case limitClients:
+			count(metricRefused, &s.stats.rejected, limitNames[l])
+		case limitOutput:
+			count(metricRefused, &s.stats.dropped, limitNames[l])
+		default:
+			count(metricRefused, &s.metrics.refused[l], limitNames[l])
+		}
+	}
+	used, most := s.store.Usage()
+	one(metricMemory, float64(used))
+	if most > 0 {
+		one(metricMemoryLimit, float64(most))
+	}
+	one(metricNames, float64(s.store.Len()))
+	c.filters.collect(one)
+	if st, ok := s.store.(keepsStats); ok {
+		collectStore(st.Stats(), one, to)
+	}
+}
+
+// collectCommands shows the commands that were called, by name.
+func (m *metrics) collectCommands(one func(*Metric, float64, ...string)) {
+	places := make([]int, 0, len(m.rows))
+	for at := range m.rows {
+		if m.commands[at].calls.Load() > 0 {
+			places = append(places, at)
+		}
+	}
+	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(m.nameAt(a), m.nameAt(b)) })
+	for _, at := range places {
+		failures := m.commands[at].failures.Load() // before calls, which is never less
+		calls := m.commands[at].calls.Load()
+		one(metricCommands, float64(calls-failures), m.nameAt(at), "ok")
+		one(metricCommands, float64(failures), m.nameAt(at), "error")
+	}
+}
+
+// nameAt is the name of the row at a place.
+func (m *metrics) nameAt(place int) string {
+	if place == 0 {
+		return "unknown"
+	}
+	return m.rows[place].fullName()
+}

@@ -1,0 +1,62 @@
+package server
+
+import (
+	"time"
+
+	"github.com/bloomery/bloom/store"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// keepsStats are stores that have a log.
+type keepsStats interface{ Stats() store.Stats }
+
+var (
+	metricStopped       = newMetric("store_stopped", gauge, "1 once the store can make nothing durable any more, and nothing is acknowledged.")
+	metricLogSize       = newMetric("store_log_bytes", gauge, "Log on the disk, since the newest snapshot.")
+	metricLogBytes      = newMetric("store_log_written_bytes_total", counter, "Bytes written to the log.")
+	metricLogRecords    = newMetric("store_log_records_total", counter, "Records written to the log.")
+	metricLogWrites     = newMetric("store_log_writes_total", counter, "Groups of records written, each for all commits that waited for it.")
+	metricCommits       = newMetric("store_commits_total", counter, "Commits: one for each batch.")
+	metricSync          = newMetric("store_sync_seconds", histogramRow, "Time that making the log durable took (fdatasync).")
+	metricSnapshots     = newMetric("store_snapshots_total", counter, "Snapshots written, with the one at the start.")
+	metricSnapshotSize  = newMetric("store_snapshot_bytes", gauge, "The newest snapshot.")
+	metricSnapshotAge   = newMetric("store_snapshot_age_seconds", gauge, "Age of the newest snapshot.")
+	metricSnapshotTime  = newMetric("store_snapshot_seconds", gauge, "Time that writing it took.")
+	metricRecovery      = newMetric("store_recovery_seconds", gauge, "Time until the store was ready, at the start.")
+	metricRecoveredAdds = newMetric("store_recovery_adds", gauge, "Adds found in the log, at the start.")
+	metricTorn          = newMetric("store_recovery_torn_bytes", gauge, "Bytes behind the last whole record of the log, at the start: the end was not a clean one. What was acknowledged at the durability always is not among them.")
+)
+
+// firstSync is the bound of the first of store.LogStats' buckets, and each further
+// one's is twice that of the one before.
+const firstSync = 64 * time.Microsecond
+
+func collectStore(s store.Stats, one func(*Metric, float64, ...string), to chan<- prometheus.Metric) {
+	stopped := 0.
+	if s.Failure != nil {
+		stopped = 1
+	}
+	one(metricStopped, stopped)
+	one(metricLogSize, float64(s.LogBytes))
+	one(metricLogBytes, float64(s.Log.Bytes))
+	one(metricLogRecords, float64(s.Log.Records))
+	one(metricLogWrites, float64(s.Log.Writes))
+	one(metricCommits, float64(s.Log.Commits))
+	upTo, count := map[float64]uint64{}, uint64(0)
+	for i, bound := 0, firstSync; i < len(s.Log.SyncBuckets); i, bound = i+1, 2*bound {
+		count += s.Log.SyncBuckets[i]
+		if i < len(s.Log.SyncBuckets)-1 {
+			upTo[bound.Seconds()] = count
+		}
+	}
+	to <- prometheus.MustNewConstHistogram(metricSync.desc, count, s.Log.SyncTime.Seconds(), upTo)
+	one(metricSnapshots, float64(s.Snapshots))
+	if !s.SnapshotAt.IsZero() {
+		one(metricSnapshotSize, float64(s.SnapshotBytes))
+		one(metricSnapshotAge, time.Since(s.SnapshotAt).Seconds())
+		one(metricSnapshotTime, s.SnapshotTime.Seconds())
+	}
+	one(metricRecovery, s.Recovered.Took.Seconds())
+	one(metricRecoveredAdds, float64(s.Recovered.Adds))
+	one(metricTorn, float64(s.Recovered.TornBytes))
+}

@@ -1,0 +1,123 @@
+package server
+
+import "bytes"
+
+func init() {
+	transaction := []string{"fast", "transaction"}
+	register(
+		&Command{Name: "multi", Arity: 1, Flags: NoQueue | Fast, Categories: transaction, Handler: (*Client).beginMulti,
+			Summary: "Begins a transaction: what follows is queued until EXEC.", Since: "1.2.0", Group: "transactions", Complexity: "O(1)"},
+		&Command{Name: "exec", Arity: 1, Flags: NoQueue | Alone, Categories: []string{"slow", "transaction"}, Handler: (*Client).exec,
+			Summary: "Executes what was queued, while nobody else executes anything.", Since: "1.2.0", Group: "transactions", Complexity: "Depends on the commands"},
+		&Command{Name: "discard", Arity: 1, Flags: NoQueue | Fast, Categories: transaction, Handler: (*Client).discard,
+			Summary: "Forgets what was queued.", Since: "2.0.0", Group: "transactions", Complexity: "O(N) where N is the number of queued commands"},
+		&Command{Name: "watch", Arity: -2, Flags: NoQueue | Fast, Categories: transaction, FirstKey: 1, LastKey: -1, KeyStep: 1, Handler: (*Client).watchKeys,
+			Summary: "Lets the next EXEC fail if one of the keys changes before.", Since: "2.2.0", Group: "transactions", Complexity: "O(1) for each key",
+			Arguments: []Argument{{Name: "key", Type: "key", Multiple: true}}},
+		&Command{Name: "unwatch", Arity: 1, Flags: Fast, Categories: transaction, Handler: (*Client).unwatchKeys,
+			Summary: "Forgets what is watched.", Since: "2.2.0", Group: "transactions", Complexity: "O(1)"},
+	)
+}
+
+// A transaction is what a client has queued since MULTI.
+type transaction struct {
+	client   *Client
+	commands []queued
+	bytes    int
+	broken   bool // a command was refused: EXEC has to fail
+}
+
+type queued struct {
+	command *Command
+	args    [][]byte
+}
+
+// argumentCost is what a queued argument is counted as, beyond its bytes.
+const argumentCost = 32
+
+// queue adds a command that has passed all checks. Beyond the limit on what a
+// client may send in one command nothing is kept, and EXEC will fail.
+func (t *transaction) queue(cmd *Command, args [][]byte) {
+	for _, arg := range args {
+		t.bytes += argumentCost + len(arg)
+	}
+	if t.bytes > t.client.server.limits.Load().CommandBytes {
+		t.broken, t.commands = true, nil
+		return
+	}
+	kept := make([][]byte, len(args))
+	for i, arg := range args {
+		kept[i] = bytes.Clone(arg)
+	}
+	t.commands = append(t.commands, queued{cmd, kept})
+	t.client.tracking.shown.queued.Store(int64(len(t.commands)))
+}
+
+func (c *Client) beginMulti(args [][]byte) {
+	if c.multi != nil {
+		c.w.Error("ERR MULTI calls can not be nested")
+		return
+	}
+	c.multi = &transaction{client: c}
+	c.w.SimpleString("OK")
+}
+
+// exec executes a transaction. Since it has the flag Alone, nobody sees it half
+// done, and nothing comes between its look at the watched names and its commands.
+func (c *Client) exec(args [][]byte) {
+	t := c.multi
+	if t == nil {
+		c.w.Error("ERR EXEC without MULTI")
+		return
+	}
+	defer c.endMulti()
+	switch {
+	case t.broken:
+		c.w.Error("EXECABORT Transaction discarded because of previous errors.")
+		return
+	case c.watchBroken():
+		c.w.NullArray()
+		return
+	}
+	c.unwatch() // the commands need not look at it
+	c.w.Array(len(t.commands))
+	for _, q := range t.commands {
+		c.call(q.command, q.args)
+	}
+}
+
+func (c *Client) discard(args [][]byte) {
+	if c.multi == nil {
+		c.w.Error("ERR DISCARD without MULTI")
+		return
+	}
+	c.endMulti()
+	c.w.SimpleString("OK")
+}
+
+// endMulti forgets the transaction and what is watched.
+func (c *Client) endMulti() {
+	c.multi = nil
+	c.tracking.shown.queued.Store(0)
+	c.unwatch()
+}
+
+func (c *Client) watchKeys(args [][]byte) {
+	if c.multi != nil {
+		c.w.Error("ERR WATCH inside MULTI is not allowed")
+		return
+	}
+	for _, key := range args[1:] {
+		if !c.watch(key) {
+			c.unwatch()
+			c.w.Error("ERR the watched keys take too much memory; they have been forgotten: EXEC or UNWATCH between them")
+			return
+		}
+	}
+	c.w.SimpleString("OK")
+}
+
+func (c *Client) unwatchKeys(args [][]byte) {
+	c.unwatch()
+	c.w.SimpleString("OK")
+}

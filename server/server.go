@@ -1,0 +1,299 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bloomery/bloom/store"
+)
+
+// ErrProtected is [Server.Serve]'s when it should listen to the world without a
+// password.
+var ErrProtected = errors.New("server: no password is set, so only loopback addresses are served: set a password, or listen on 127.0.0.1")
+
+// ErrStopped is [Server.Serve]'s after [Server.Shutdown].
+var ErrStopped = errors.New("server: stopped")
+
+// A Server answers clients. All methods may be called by many goroutines at once.
+type Server struct {
+	store  store.Store
+	config Config // as given to New, zeros filled in
+	log    *slog.Logger
+	start  time.Time
+
+	// filter is what BF.ADD makes, and limits are the limits: read here, and not in
+	// config, as CONFIG SET replaces them.
+	filter atomic.Pointer[store.Spec]
+	limits atomic.Pointer[Limits]
+
+	// alone is held for reading while a batch is executed, and for writing by
+	// commands with the flag Alone.
+	alone sync.RWMutex
+
+	// observers counts what wants to know of written keys: clients that track, and
+	// watched keys.
+	observers atomic.Int64
+
+	stats    stats
+	metrics  *metrics
+	scopes   scopes   // databases.go
+	observed observed // tracking.go
+
+	ctx  context.Context // of all calls of the store; ends after Shutdown
+	stop context.CancelFunc
+
+	batches sync.Pool // of those that streams use
+
+	running sync.WaitGroup // clients, from enter to forget
+
+	mu        sync.Mutex // guards all below
+	clients   map[int64]*Client
+	lastID    int64
+	listeners map[net.Listener]struct{}
+	loops     loops
+	stopping  bool
+	failure   error // why it stops, if not by Shutdown
+}
+
+// stats is what INFO tells.
+type stats struct {
+	commands    atomic.Int64 // executed
+	connections atomic.Int64 // accepted
+	rejected    atomic.Int64 // refused because of Limits.Clients
+	bytesIn     atomic.Int64
+	bytesOut    atomic.Int64
+	hits        atomic.Int64 // keys that were found
+	misses      atomic.Int64
+	dropped     atomic.Int64 // closed because of Limits.OutputBytes
+}
+
+// New returns a server of what the store has. The store stays the caller's, to
+// close after the server.
+func New(st store.Store, config Config) (*Server, error) {
+	config, err := config.filled()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		store: st, config: config, log: config.Log, start: time.Now(),
+		clients: map[int64]*Client{}, listeners: map[net.Listener]struct{}{},
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	s.filter.Store(&config.Filter)
+	s.limits.Store(&config.Limits)
+	s.metrics = newMetrics()
+	st.OnEnd(func(name string) {
+		if s.observers.Load() > 0 {
+			s.keyWritten(nil, []byte(name))
+		}
+	})
+	return s, nil
+}
+
+// Serve accepts connections and answers them until Shutdown is called, and then
+// returns ErrStopped; or until the store can make nothing durable any more, and
+// then returns an error that wraps store.ErrStopped. It closes the listener. It
+// may be called for several listeners.
+func (s *Server) Serve(l net.Listener) error {
+	defer l.Close()
+	if s.config.Password == "" && !s.config.Unprotected && !isLoopback(l.Addr()) {
+		return fmt.Errorf("%w (asked for %v)", ErrProtected, l.Addr())
+	}
+	s.mu.Lock()
+	if s.stopping {
+		s.mu.Unlock()
+		return s.whyStopped()
+	}
+	s.listeners[l] = struct{}{}
+	s.mu.Unlock()
+	for wait := 5 * time.Millisecond; ; {
+		conn, err := l.Accept()
+		if err == nil {
+			s.accept(conn)
+			wait = 5 * time.Millisecond
+			continue
+		}
+		if s.isStopping() || errors.Is(err, net.ErrClosed) {
+			return s.whyStopped()
+		}
+		// Most likely there are too many open files, which passes.
+		s.log.Warn("cannot accept a connection, trying again", "error", err, "after", wait)
+		time.Sleep(wait)
+		wait = min(2*wait, time.Second)
+	}
+}
+
+func (s *Server) isStopping() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stopping
+}
+
+func (s *Server) whyStopped() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.failure != nil {
+		return s.failure
+	}
+	return ErrStopped
+}
+
+// accept takes a connection in, or refuses it.
+func (s *Server) accept(conn net.Conn) {
+	s.stats.connections.Add(1)
+	if s.config.Password == "" && !s.config.Unprotected && !isLoopback(conn.RemoteAddr()) {
+		s.refuse(conn, textProtected)
+		return
+	}
+	c := s.newClient(conn)
+	ok := false
+	if s.config.TLS == nil {
+		c.transport, ok = s.newSocket(c, conn)
+	}
+	if !ok {
+		c.transport = newStream(c, conn)
+	}
+	if !s.enter(c) {
+		s.stats.rejected.Add(1)
+		s.refuse(conn, "ERR max number of clients reached")
+		c.transport.discard()
+		return
+	}
+	c.transport.start()
+}
+
+// textProtected begins with the word that clients know.
+const textProtected = "DENIED Bloomery is running in protected mode, because no password is set for the default user. " +
+	"In this mode connections are accepted from the loopback interface only. To connect from elsewhere, set a password and start again."
+
+// refuse tells a client why it cannot be served. It does not wait for the client.
+func (s *Server) refuse(conn net.Conn, text string) {
+	if s.config.TLS == nil { // a handshake would take the time of others
+		conn.SetWriteDeadline(time.Now().Add(time.Second))
+		conn.Write([]byte("-" + text + "\r\n"))
+	}
+	conn.Close()
+}
+
+// newClient makes the state of a connection.
+func (s *Server) newClient(conn net.Conn) *Client {
+	c := &Client{server: s, addr: conn.RemoteAddr().String(), laddr: conn.LocalAddr().String(), since: time.Now()}
+	c.lastActive.Store(c.since.Unix())
+	c.setProtocol(2)
+	c.deauthenticate()
+	return c
+}
+
+// enter takes a client in, unless there are too many or the server ends.
+func (s *Server) enter(c *Client) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.clients) >= s.limits.Load().Clients || s.stopping {
+		return false
+	}
+	s.lastID++
+	c.id = s.lastID
+	s.clients[c.id] = c
+	s.running.Add(1) // until forget
+	return true
+}
+
+// forget takes a client out that has been closed.
+func (s *Server) forget(c *Client) {
+	s.mu.Lock()
+	delete(s.clients, c.id)
+	s.mu.Unlock()
+	s.clientGone(c)
+	s.running.Done()
+}
+
+// eachClient calls f with every client, in the order in which they came.
+func (s *Server) eachClient(f func(*Client)) {
+	s.mu.Lock()
+	clients := slices.SortedFunc(maps.Values(s.clients), func(a, b *Client) int { return int(a.id - b.id) })
+	s.mu.Unlock()
+	for _, c := range clients {
+		f(c)
+	}
+}
+
+// clientCount is how many clients there are.
+func (s *Server) clientCount() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.clients)
+}
+
+// Shutdown accepts no more connections, executes what has come, sends the
+// replies and closes. When ctx ends before all replies were taken, it closes
+// nevertheless, and returns its error.
+func (s *Server) Shutdown(ctx context.Context) error {
+	s.beginStop(nil)
+	done := make(chan struct{})
+	go func() {
+		s.running.Wait()
+		close(done)
+	}()
+	var err error
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+		s.eachClient((*Client).kill)
+		<-done
+	}
+	s.stopLoops()
+	s.stop()
+	return err
+}
+
+// beginStop tells everyone that the server ends: by Shutdown, or because of err.
+func (s *Server) beginStop(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopping {
+		return
+	}
+	s.stopping, s.failure = true, err
+	for l := range s.listeners {
+		l.Close()
+	}
+	for _, c := range s.clients {
+		c.transport.stop()
+	}
+}
+
+// fail stops the server because a commit has failed. Nobody is told that
+// anything worked any more.
+func (s *Server) fail(err error) {
+	s.log.Error("the store can make nothing durable any more: stopping", "error", err)
+	s.beginStop(err)
+	s.eachClient((*Client).kill)
+}
+
+// dropSlow closes a client that does not read what it asked for.
+func (s *Server) dropSlow(c *Client) {
+	s.stats.dropped.Add(1)
+	s.log.Warn("closed a client that does not read its replies", "client", c.addr, "unread", len(c.w.Buf)+len(c.out))
+	c.kill()
+	c.end()
+}
+
+// isLoopback reports whether only this machine can be at the other end.
+func isLoopback(addr net.Addr) bool {
+	switch addr := addr.(type) {
+	case *net.TCPAddr:
+		return addr.IP.IsLoopback()
+	case *net.UnixAddr:
+		return true
+	}
+	return false
+}

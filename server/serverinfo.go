@@ -1,0 +1,321 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/bloomery/bloom/store"
+)
+
+// What clients are told we are: they decide by these numbers what they may send.
+// The BF commands are those of Redis 8.
+const (
+	redisVersion  = "8.0.0"
+	moduleVersion = 80000
+)
+
+func init() {
+	row := func(name string, arity int, flags Flags, handler func(*Client, [][]byte), since, summary string, arguments ...Argument) *Command {
+		categories := []string{"slow"}
+		if flags.Has(Admin) {
+			categories = []string{"admin", "slow", "dangerous"}
+		}
+		return &Command{Name: name, Arity: arity, Flags: flags, Categories: categories, Handler: handler,
+			Since: since, Group: "server", Complexity: "O(1)", Summary: summary, Arguments: arguments}
+	}
+	parent := func(name, since, summary string, subcommands ...*Command) *Command {
+		return &Command{Name: name, Arity: -2, Categories: []string{"slow"}, Since: since, Group: "server", Complexity: "Depends on the subcommand", Summary: summary,
+			Subcommands: append(subcommands, helpOf(name))}
+	}
+	noCluster := func(c *Client, args [][]byte) { c.w.Error("ERR This instance has cluster support disabled") }
+	register(
+		row("info", -1, Loading, (*Client).info, "1.0.0", "Tells what the server is and does.", Argument{Name: "section", Type: "string", Optional: true, Multiple: true}),
+		row("role", 1, Fast|Loading, (*Client).role, "2.8.12", "Answers that this is a master without replicas."),
+		row("cluster", -2, Loading, noCluster, "3.0.0", "Answers that this is no cluster.", Argument{Name: "subcommand", Type: "string", Multiple: true}),
+		row("readonly", 1, Fast|Loading, noCluster, "3.0.0", "Answers that this is no cluster."),
+		row("readwrite", 1, Fast|Loading, noCluster, "3.0.0", "Answers that this is no cluster."),
+		row("asking", 1, Fast, noCluster, "3.0.0", "Answers that this is no cluster."),
+		row("save", 1, Admin, (*Client).save, "1.0.0", "Writes a snapshot, if the store can."),
+		row("bgsave", -1, Admin, (*Client).backgroundSave, "1.0.0", "Begins to write a snapshot, if the store can.", word("SCHEDULE")),
+		row("lastsave", 1, Fast|Loading, (*Client).lastSave, "1.0.0", "Tells when the last snapshot was written."),
+		row("debug", -2, Admin, (*Client).debug, "1.0.0", "Refused.", Argument{Name: "subcommand", Type: "string", Multiple: true}),
+		parent("module", "4.0.0", "Commands on modules.",
+			row("list", 2, Loading, func(c *Client, args [][]byte) { c.modules() }, "4.0.0", "Answers that there is RedisBloom's module.")),
+		parent("slowlog", "2.2.12", "Commands on slow commands, which are not recorded.",
+			row("get", -2, Admin|Loading, (*Client).emptyArray, "2.2.12", "Answers that there are none.", Argument{Name: "count", Type: "integer", Optional: true}),
+			row("len", 2, Admin|Loading, (*Client).zero, "2.2.12", "Answers 0."),
+			row("reset", 2, Admin|Loading, (*Client).ok, "2.2.12", "Does nothing.")),
+		parent("latency", "2.8.13", "Commands on latency, which is not recorded: see the metrics.",
+			row("latest", 2, Admin|Loading, (*Client).emptyArray, "2.8.13", "Answers that there is nothing."),
+			row("history", 3, Admin|Loading, (*Client).emptyArray, "2.8.13", "Answers that there is nothing.", Argument{Name: "event", Type: "string"}),
+			row("reset", -2, Admin|Loading, (*Client).zero, "2.8.13", "Answers 0.", Argument{Name: "event", Type: "string", Optional: true, Multiple: true})),
+	)
+}
+
+// helpOf is the subcommand HELP of a command: its subcommands, a line each.
+func helpOf(name string) *Command {
+	return &Command{Name: "help", Arity: 2, Flags: Loading, Categories: []string{"slow"}, Since: "5.0.0", Group: "server", Complexity: "O(1)", Summary: "Lists the subcommands.",
+		Handler: func(c *Client, args [][]byte) {
+			parent := table[name]
+			c.w.Array(2*len(parent.Subcommands) + 1)
+			c.w.SimpleString(strings.ToUpper(name) + " <subcommand> [<arg> ...]. The subcommands are:")
+			for _, sub := range parent.Subcommands {
+				c.w.SimpleString(strings.TrimSpace(strings.ToUpper(sub.Name) + syntax(sub.Arguments)))
+				c.w.SimpleString("    " + sub.Summary)
+			}
+		}}
+}
+
+// modules answers the list of modules: of one, whose commands we have.
+func (c *Client) modules() {
+	c.w.Array(1)
+	c.w.Map(4)
+	c.w.BulkString("name")
+	c.w.BulkString("bf")
+	c.w.BulkString("ver")
+	c.w.Integer(moduleVersion)
+	c.w.BulkString("path")
+	c.w.BulkString("")
+	c.w.BulkString("args")
+	c.w.Array(0)
+}
+
+func (c *Client) role(args [][]byte) {
+	c.w.Array(3)
+	c.w.BulkString("master")
+	c.w.Integer(0)
+	c.w.Array(0)
+}
+
+// A snapshotter is a store that can write all it holds beside its log, as
+// [store.Local] does.
+type snapshotter interface {
+	Snapshot(ctx context.Context) error
+	Stats() store.Stats
+}
+
+const textNoSnapshot = "ERR this store writes no snapshots: what it keeps is durable, or not, as the server was told at its start"
+
+func (c *Client) save(args [][]byte) {
+	st, ok := c.server.store.(snapshotter)
+	if !ok {
+		c.w.Error(textNoSnapshot)
+		return
+	}
+	if err := st.Snapshot(c.server.ctx); err != nil {
+		c.storeError(err)
+		return
+	}
+	c.w.SimpleString("OK")
+}
+
+func (c *Client) backgroundSave(args [][]byte) {
+	st, ok := c.server.store.(snapshotter)
+	switch {
+	case len(args) > 2 || len(args) == 2 && !is(args[1], "SCHEDULE"):
+		c.w.Error(textSyntax)
+		return
+	case !ok:
+		c.w.Error(textNoSnapshot)
+		return
+	}
+	s := c.server
+	go func() {
+		if err := st.Snapshot(s.ctx); err != nil {
+			s.log.Error("the snapshot that BGSAVE asked for failed", "error", err)
+		}
+	}()
+	c.w.SimpleString("Background saving started")
+}
+
+// lastSnapshot is when there was one, and else when the server started, as Redis
+// has it.
+func (s *Server) lastSnapshot() time.Time {
+	if st, ok := s.store.(snapshotter); ok {
+		if at := st.Stats().SnapshotAt; !at.IsZero() {
+			return at
+		}
+	}
+	return s.start
+}
+
+func (c *Client) lastSave(args [][]byte) { c.w.Integer(c.server.lastSnapshot().Unix()) }
+
+func (c *Client) debug(args [][]byte) {
+	c.w.Error("ERR DEBUG command not allowed: it would stop the server, or take it apart, on a client's word")
+}
+
+// section is a part of INFO.
+type section struct {
+	name  string
+	usual bool // also in INFO without a name
+	lines func(c *Client) []field
+}
+
+// A field is a line of INFO.
+type field struct {
+	name  string
+	value any
+}
+
+var sections = []section{
+	{"Server", true, (*Client).infoServer},
+	{"Clients", true, (*Client).infoClients},
+	{"Memory", true, (*Client).infoMemory},
+	{"Persistence", true, (*Client).infoPersistence},
+	{"Stats", true, (*Client).infoStats},
+	{"Replication", true, func(*Client) []field {
+		return []field{{"role", "master"}, {"connected_slaves", 0}, {"master_failover_state", "no-failover"}, {"master_repl_offset", 0}, {"repl_backlog_active", 0}}
+	}},
+	{"CPU", true, (*Client).infoCPU},
+	{"Modules", true, func(*Client) []field {
+		return []field{{"module", fmt.Sprintf("name=bf,ver=%d,api=1,filters=0,usedby=[],using=[],options=[]", moduleVersion)}}
+	}},
+	{"Commandstats", false, (*Client).infoCommands},
+	{"Cluster", true, func(*Client) []field { return []field{{"cluster_enabled", 0}} }},
+	{"Keyspace", true, (*Client).infoKeyspace},
+}
+
+// info is INFO [section ...].
+func (c *Client) info(args [][]byte) {
+	wanted := func(s section) bool {
+		if len(args) == 1 {
+			return s.usual
+		}
+		for _, arg := range args[1:] {
+			if is(arg, "ALL") || is(arg, "EVERYTHING") || is(arg, "DEFAULT") && s.usual || strings.EqualFold(string(arg), s.name) {
+				return true
+			}
+		}
+		return false
+	}
+	var text strings.Builder
+	for _, s := range sections {
+		if !wanted(s) {
+			continue
+		}
+		if text.Len() > 0 {
+			text.WriteString("\r\n")
+		}
+		fmt.Fprintf(&text, "# %s\r\n", s.name)
+		for _, line := range s.lines(c) {
+			fmt.Fprintf(&text, "%s:%v\r\n", line.name, line.value)
+		}
+	}
+	c.w.Verbatim("txt", text.String())
+}
+
+func (c *Client) infoServer() []field {
+	s := c.server
+	up := time.Since(s.start)
+	_, port, _ := net.SplitHostPort(c.laddr)
+	executable, _ := os.Executable()
+	return []field{
+		{"redis_version", redisVersion}, {"bloomery_version", s.config.Version}, {"redis_mode", "standalone"},
+		{"os", runtime.GOOS + " " + runtime.GOARCH}, {"arch_bits", 32 << (^uint(0) >> 63)}, {"go_version", runtime.Version()},
+		{"process_id", os.Getpid()}, {"run_id", s.runID()}, {"tcp_port", port}, {"server_time_usec", time.Now().UnixMicro()},
+		{"uptime_in_seconds", int64(up.Seconds())}, {"uptime_in_days", int64(up.Hours()) / 24}, {"hz", 10}, {"configured_hz", 10},
+		{"executable", executable}, {"config_file", ""}, {"io_threads_active", 0},
+	}
+}
+
+// runID is forty digits that are another one for each run, as Redis's.
+func (s *Server) runID() string {
+	return fmt.Sprintf("%016x%08x%016x", s.start.UnixNano(), os.Getpid(), s.start.UnixNano()*0x5851f42d4c957f2d&(1<<63-1))
+}
+
+func (c *Client) infoClients() []field {
+	s := c.server
+	tracking := 0
+	s.eachClient(func(other *Client) {
+		if other.tracking.shown.tracks.Load() {
+			tracking++
+		}
+	})
+	return []field{{"connected_clients", s.clientCount()}, {"cluster_connections", 0}, {"maxclients", s.limits.Load().Clients},
+		{"blocked_clients", 0}, {"tracking_clients", tracking}, {"pubsub_clients", 0}}
+}
+
+func (c *Client) infoMemory() []field {
+	used, limit := c.server.store.Usage()
+	resident := residentBytes()
+	return []field{{"used_memory", used}, {"used_memory_human", human(used)}, {"used_memory_rss", resident}, {"used_memory_rss_human", human(resident)},
+		{"used_memory_peak", max(used, resident)}, {"used_memory_peak_human", human(max(used, resident))}, {"used_memory_dataset", used}, {"used_memory_lua", 0},
+		{"maxmemory", limit}, {"maxmemory_human", human(limit)}, {"maxmemory_policy", "noeviction"}, {"mem_fragmentation_ratio", "1.00"}, {"mem_allocator", "go"}}
+}
+
+// human is a size as Redis prints it: 1.50M.
+func human(bytes uint64) string {
+	if bytes < 1<<10 {
+		return fmt.Sprintf("%dB", bytes)
+	}
+	value, unit := float64(bytes)/(1<<10), 0
+	for value >= 1<<10 && unit < 4 {
+		value /= 1 << 10
+		unit++
+	}
+	return fmt.Sprintf("%.2f%c", value, "KMGTP"[unit])
+}
+
+func (c *Client) infoPersistence() []field {
+	return []field{{"loading", 0}, {"async_loading", 0}, {"rdb_changes_since_last_save", 0}, {"rdb_bgsave_in_progress", 0},
+		{"rdb_last_save_time", c.server.lastSnapshot().Unix()}, {"rdb_last_bgsave_status", "ok"}, {"aof_enabled", 0},
+		{"aof_rewrite_in_progress", 0}, {"aof_last_bgrewrite_status", "ok"}, {"aof_last_write_status", "ok"}}
+}
+
+func (c *Client) infoStats() []field {
+	st := &c.server.stats
+	seconds := max(time.Since(c.server.start).Seconds(), 1)
+	return []field{{"total_connections_received", st.connections.Load()}, {"total_commands_processed", st.commands.Load()},
+		{"instantaneous_ops_per_sec", int64(float64(st.commands.Load()) / seconds)},
+		{"total_net_input_bytes", st.bytesIn.Load()}, {"total_net_output_bytes", st.bytesOut.Load()}, {"rejected_connections", st.rejected.Load()},
+		{"expired_keys", 0}, {"evicted_keys", 0}, {"keyspace_hits", st.hits.Load()}, {"keyspace_misses", st.misses.Load()},
+		{"pubsub_channels", 0}, {"pubsub_patterns", 0}, {"client_output_buffer_limit_disconnections", st.dropped.Load()}}
+}
+
+func (c *Client) infoCPU() []field {
+	user, system := processorSeconds()
+	return []field{{"used_cpu_sys", fmt.Sprintf("%.6f", system)}, {"used_cpu_user", fmt.Sprintf("%.6f", user)}}
+}
+
+// infoCommands tells how often each command was called. How long commands take is
+// measured by the batch: see the metrics.
+func (c *Client) infoCommands() (lines []field) {
+	m := c.server.metrics
+	for i, row := range m.rows {
+		if calls := m.commands[i].calls.Load(); row != nil && calls > 0 {
+			lines = append(lines, field{"cmdstat_" + row.fullName(), fmt.Sprintf("calls=%d,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=%d", calls, m.commands[i].failures.Load())})
+		}
+	}
+	slices.SortFunc(lines, func(a, b field) int { return strings.Compare(a.name, b.name) })
+	return lines
+}
+
+func (c *Client) infoKeyspace() (lines []field) {
+	for db, n := range c.server.keysIn() {
+		if n > 0 {
+			lines = append(lines, field{fmt.Sprintf("db%d", db), fmt.Sprintf("keys=%d,expires=0,avg_ttl=0,subexpiry=0", n)})
+		}
+	}
+	return lines
+}
+
+// residentBytes is the memory that the process occupies, as Linux tells, and
+// elsewhere what Go has asked for.
+func residentBytes() uint64 {
+	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
+		var size, resident uint64
+		if n, _ := fmt.Sscan(string(text), &size, &resident); n == 2 {
+			return resident * uint64(os.Getpagesize())
+		}
+	}
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.Sys
+}

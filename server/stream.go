@@ -1,0 +1,167 @@
+package server
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A stream serves one connection by a goroutine of its own, where there are no
+// event loops, and under TLS. What comes with one read is a batch.
+type stream struct {
+	client *Client
+	conn   net.Conn
+
+	mu       sync.Mutex // held while what was read is executed and answered
+	stopping chan struct{}
+	once     sync.Once
+}
+
+// Times of a stream.
+const (
+	handshakeTime = 10 * time.Second      // for TLS
+	writeTime     = time.Minute           // to take a reply, where Limits.Idle does not say
+	drainTime     = 20 * time.Millisecond // how long nothing may come, at the end of the server
+)
+
+func newStream(c *Client, conn net.Conn) *stream {
+	if config := c.server.config.TLS; config != nil {
+		conn = tls.Server(conn, config)
+	}
+	return &stream{client: c, conn: conn, stopping: make(chan struct{})}
+}
+
+func (t *stream) start()   { go t.run() }
+func (t *stream) discard() { t.conn.Close() }
+
+// wake sends what was pushed from a goroutine of its own: the caller may be
+// executing a command of this very client.
+func (t *stream) wake() {
+	go func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !t.flush() {
+			t.conn.Close()
+		}
+	}()
+	t.client.pushMu.Lock()
+	killed := t.client.killed
+	t.client.pushMu.Unlock()
+	if killed {
+		t.conn.Close() // also if it hangs in a write
+	}
+}
+
+func (t *stream) stop() {
+	t.once.Do(func() { close(t.stopping) })
+	t.conn.SetReadDeadline(time.Now().Add(drainTime))
+}
+
+func (t *stream) isStopping() bool {
+	select {
+	case <-t.stopping:
+		return true
+	default:
+		return false
+	}
+}
+
+// run reads and answers until the connection ends.
+func (t *stream) run() {
+	c, s := t.client, t.client.server
+	defer s.forget(c)
+	defer t.conn.Close()
+	if conn, ok := t.conn.(*tls.Conn); ok {
+		conn.SetDeadline(time.Now().Add(handshakeTime))
+		if err := conn.Handshake(); err != nil {
+			s.log.Info("no TLS with a client", "client", c.addr, "error", err)
+			return
+		}
+		conn.SetDeadline(time.Time{})
+	}
+	for !c.ending {
+		deadline := time.Time{}
+		if idle := s.limits.Load().Idle; idle > 0 {
+			deadline = time.Now().Add(idle)
+		}
+		t.conn.SetReadDeadline(deadline)
+		if t.isStopping() { // or else stop sets the deadline after us
+			t.conn.SetReadDeadline(time.Now().Add(drainTime))
+		}
+		c.in = slices.Grow(c.in, min(max(readStream, len(c.in)), 1<<20))
+		n, err := t.conn.Read(c.in[len(c.in):cap(c.in)])
+		if n > 0 && !t.received(n) {
+			return
+		}
+		if errors.Is(err, os.ErrDeadlineExceeded) && n == 0 && !t.isStopping() {
+			s.metrics.refuse(limitIdle)
+		}
+		if err != nil && !(errors.Is(err, os.ErrDeadlineExceeded) && n > 0) {
+			return
+		}
+	}
+}
+
+// readStream is how much room there is at least for what is read at once.
+const readStream = 16 << 10
+
+// received executes n bytes more, and answers. It is false if the connection has
+// to end at once.
+func (t *stream) received(n int) bool {
+	c, s := t.client, t.client.server
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.stats.bytesIn.Add(int64(n))
+	c.lastActive.Store(time.Now().Unix())
+	c.in = c.in[:len(c.in)+n]
+	b := s.takeBatch()
+	b.begin()
+	used := b.execute(c, c.in)
+	err := b.end()
+	s.batches.Put(b)
+	if err != nil {
+		s.fail(err)
+		return false
+	}
+	c.in = c.in[:copy(c.in, c.in[used:])]
+	if len(c.in) == 0 && cap(c.in) > 4*readStream {
+		c.in = nil
+	}
+	return t.flush()
+}
+
+// flush sends the replies and what was pushed. It is called with mu held, and
+// false if the connection has to end.
+func (t *stream) flush() bool {
+	c, s := t.client, t.client.server
+	pushed, killed := c.takePushed()
+	if killed {
+		return false
+	}
+	c.w.Buf = append(c.w.Buf, pushed...)
+	if len(c.w.Buf) == 0 {
+		return true
+	}
+	patience := s.limits.Load().Idle
+	if patience <= 0 {
+		patience = writeTime
+	}
+	t.conn.SetWriteDeadline(time.Now().Add(patience))
+	n, err := t.conn.Write(c.w.Buf)
+	s.stats.bytesOut.Add(int64(n))
+	if c.w.Buf = c.w.Buf[:0]; cap(c.w.Buf) > 4*readStream {
+		c.w.Buf = nil
+	}
+	return err == nil
+}
+
+func (s *Server) takeBatch() *batch {
+	if b, ok := s.batches.Get().(*batch); ok {
+		return b
+	}
+	return newBatch(s)
+}

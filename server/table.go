@@ -1,0 +1,159 @@
+package server
+
+import "strings"
+
+// A Command is a row of the table of commands.
+type Command struct {
+	Name string // lower case: bf.add; of a subcommand only its own word: setname
+
+	// Arity counts the arguments with the command's name, and of a subcommand with
+	// both names, as Redis does: n for exactly n, -n for n or more.
+	Arity int
+
+	Flags      Flags
+	Categories []string // of ACL, without the @: write, fast, bloom
+
+	// Keys are at FirstKey, FirstKey+KeyStep, and so on up to LastKey, which counts
+	// from the end if negative. FirstKey 0: no keys.
+	FirstKey, LastKey, KeyStep int
+
+	// Handler answers: it makes exactly one reply of c.w. The arguments, the
+	// name first, are only there until it returns. It is nil for a row that has
+	// Subcommands and needs one.
+	Handler func(c *Client, args [][]byte)
+
+	Subcommands []*Command
+
+	Summary, Since, Group, Complexity string
+	Arguments                         []Argument
+
+	run runKind // of the commands that batches know
+
+	parent *Command // of a subcommand
+}
+
+// An Argument is one of a command's, for COMMAND DOCS.
+type Argument struct {
+	Name, Type, Token  string // Type: key, string, integer, double, pure-token, oneof, block
+	Optional, Multiple bool
+	Arguments          []Argument // of oneof and block
+}
+
+// Flags say what a command does and where it may be sent.
+type Flags uint16
+
+const (
+	Write      Flags = 1 << iota // changes values; refused to a client that may only read
+	ReadOnly                     // reads values
+	DenyMemory                   // may need memory
+	Fast                         // takes constant time, or that of its arguments
+	Admin                        // of the server; refused to a client that may only read
+	NoAuth                       // allowed before AUTH
+	NoQueue                      // executed at once, also after MULTI
+	Alone                        // executed while no other command is
+	Module                       // of the module bf
+	Loading                      // harmless at any time, as PING
+)
+
+// Has reports whether all flags of want are set.
+func (f Flags) Has(want Flags) bool { return f&want == want }
+
+// table is all commands by name. It does not change once the package is
+// initialized.
+var table = map[string]*Command{}
+
+// register adds rows to the table. Each file of commands calls it from its init.
+func register(rows ...*Command) {
+	for _, row := range rows {
+		if row.Name != strings.ToLower(row.Name) || table[row.Name] != nil {
+			panic("server: the command " + row.Name + " is in the table twice, or not in lower case")
+		}
+		for _, sub := range row.Subcommands {
+			sub.parent = row
+		}
+		table[row.Name] = row
+	}
+}
+
+// fullName is the name as it stands in messages: bf.add, client|setname.
+func (cmd *Command) fullName() string {
+	if cmd.parent != nil {
+		return cmd.parent.Name + "|" + cmd.Name
+	}
+	return cmd.Name
+}
+
+// takes reports whether a command may have n arguments.
+func (cmd *Command) takes(n int) bool {
+	if cmd.Arity < 0 {
+		return n >= -cmd.Arity
+	}
+	return n == cmd.Arity
+}
+
+// keys calls f with each of the command's keys.
+func (cmd *Command) keys(args [][]byte, f func(key []byte)) {
+	if cmd.FirstKey == 0 {
+		return
+	}
+	last := cmd.LastKey
+	if last < 0 {
+		last += len(args)
+	}
+	for i := cmd.FirstKey; i <= last && i < len(args); i += max(cmd.KeyStep, 1) {
+		f(args[i])
+	}
+}
+
+// longestName is that of the longest name in the table, and room for growth.
+const longestName = 32
+
+// find returns the row of a name in any case, nil if there is none.
+func find(name []byte) *Command {
+	var lower [longestName]byte
+	if len(name) > len(lower) {
+		return nil
+	}
+	return table[string(lowered(&lower, name))]
+}
+
+// sub returns the row of a subcommand, nil if there is none.
+func (cmd *Command) sub(name []byte) *Command {
+	var lower [longestName]byte
+	if len(name) > len(lower) {
+		return nil
+	}
+	word := lowered(&lower, name)
+	for _, sub := range cmd.Subcommands {
+		if sub.Name == string(word) {
+			return sub
+		}
+	}
+	return nil
+}
+
+func lowered(scratch *[longestName]byte, name []byte) []byte {
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		scratch[i] = c
+	}
+	return scratch[:len(name)]
+}
+
+// is reports whether arg is the word, which is in upper case, in any case.
+func is(arg []byte, word string) bool {
+	if len(arg) != len(word) {
+		return false
+	}
+	for i, c := range arg {
+		if 'a' <= c && c <= 'z' {
+			c -= 'a' - 'A'
+		}
+		if c != word[i] {
+			return false
+		}
+	}
+	return true
+}

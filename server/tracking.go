@@ -1,0 +1,334 @@
+package server
+
+import (
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/bloomery/bloom/internal/resp"
+)
+
+// maxNotedBytes bounds the table of what tracking clients have read, of the whole
+// server. When it is full, names that were noted are declared changed, which
+// costs their readers a question and never tells them anything wrong.
+const maxNotedBytes = 64 << 20
+
+// What a name and a reader in the table are counted as, beyond the name's bytes.
+const (
+	nameCost   = 256
+	readerCost = 64
+)
+
+// trackingMode is how a client has asked for invalidations.
+type trackingMode uint8
+
+const (
+	trackNothing   trackingMode = iota
+	trackReads                  // of every name that it reads
+	trackOptIn                  // that it reads by the command after CLIENT CACHING YES
+	trackOptOut                 // except by the command after CLIENT CACHING NO
+	trackBroadcast              // of every name with one of its prefixes
+)
+
+// tracking is what CLIENT TRACKING and WATCH have set for a client. It belongs to
+// the client's goroutine, but for what says otherwise.
+type tracking struct {
+	on bool // reads have to be noted, so commands do not go into runs
+
+	mode    trackingMode
+	caching string  // what CLIENT CACHING said for the next command: "yes", "no" or ""
+	reader  *reader // nil unless the mode is above trackNothing
+
+	watched      map[string]time.Time // the watched names, and when they end
+	watchedBytes int
+	broken       atomic.Bool // a watched name has changed; any goroutine may set it
+
+	// For CLIENT LIST: what other goroutines may see.
+	shown struct {
+		watched, queued atomic.Int64
+		tracks          atomic.Bool
+		noEvict         atomic.Bool
+		noTouch         atomic.Bool
+	}
+}
+
+// A reader is a client between CLIENT TRACKING ON and OFF. All is guarded by
+// observed.mu.
+type reader struct {
+	client   *Client // nil when tracking has ended: what the table still has of it counts no more
+	noLoop   bool    // is not told of what it has changed itself
+	prefixes []string
+}
+
+// observed is who wants to know of which written name. The names are those of the
+// store; see databases.go.
+type observed struct {
+	mu        sync.Mutex
+	readers   map[string]map[*reader]struct{} // by the name read
+	bytes     int                             // what readers is counted as
+	broadcast map[*reader]struct{}
+	watchers  map[string]map[*Client]struct{}
+}
+
+// startTracking begins a client's tracking, or changes how it goes on.
+func (c *Client) startTracking(mode trackingMode, noLoop bool, prefixes []string) {
+	s, o := c.server, &c.server.observed
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if c.tracking.reader == nil {
+		c.tracking.reader = &reader{client: c}
+		s.observers.Add(1)
+	}
+	r := c.tracking.reader
+	r.noLoop = noLoop
+	if mode == trackBroadcast {
+		r.prefixes = append(r.prefixes, prefixes...)
+		if o.broadcast == nil {
+			o.broadcast = map[*reader]struct{}{}
+		}
+		o.broadcast[r] = struct{}{}
+	}
+	c.tracking.mode, c.tracking.caching = mode, ""
+	c.tracking.shown.tracks.Store(true)
+	c.tracking.decide()
+}
+
+// stopTracking ends a client's tracking.
+func (c *Client) stopTracking() {
+	r := c.tracking.reader
+	if r == nil {
+		return
+	}
+	o := &c.server.observed
+	o.mu.Lock()
+	r.client = nil
+	delete(o.broadcast, r)
+	o.mu.Unlock()
+	c.server.observers.Add(-1)
+	c.tracking.reader, c.tracking.mode, c.tracking.caching = nil, trackNothing, ""
+	c.tracking.shown.tracks.Store(false)
+	c.tracking.decide()
+}
+
+// decide works out whether the reads of the next command have to be noted.
+func (t *tracking) decide() {
+	switch t.mode {
+	case trackReads:
+		t.on = true
+	case trackOptIn:
+		t.on = t.caching == "yes"
+	case trackOptOut:
+		t.on = t.caching != "no"
+	default:
+		t.on = false
+	}
+}
+
+// beforeCall notes what a command will read. It has to be before the command
+// reads: a write in between must find the note.
+func (c *Client) beforeCall(cmd *Command, args [][]byte) {
+	if c.tracking.on && cmd.Flags.Has(ReadOnly) {
+		cmd.keys(args, func(key []byte) { c.server.keyRead(c, key) })
+	}
+}
+
+// afterCall forgets what CLIENT CACHING has said for one command, or for all of a
+// transaction.
+func (c *Client) afterCall(cmd *Command) {
+	if c.tracking.caching == "" || c.multi != nil || cmd == cachingCommand {
+		return
+	}
+	c.tracking.caching = ""
+	c.tracking.decide()
+}
+
+// keyRead notes that a client whose tracking is on reads a key.
+func (s *Server) keyRead(c *Client, key []byte) {
+	o, r := &s.observed, c.tracking.reader
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	readers := o.readers[string(key)]
+	if _, ok := readers[r]; ok {
+		return
+	}
+	if readers == nil {
+		if o.readers == nil {
+			o.readers = map[string]map[*reader]struct{}{}
+		}
+		readers = map[*reader]struct{}{}
+		o.readers[string(key)] = readers
+		o.bytes += nameCost + len(key)
+	}
+	readers[r] = struct{}{}
+	o.bytes += readerCost
+	for name := range o.readers { // in no order
+		if o.bytes <= maxNotedBytes {
+			break
+		}
+		if name != string(key) {
+			o.invalidate(nil, name)
+		}
+	}
+}
+
+// keyWritten tells those that have read or watch a key that it has changed: by c,
+// or by nobody if c is nil, as when it has expired. It is only called while
+// Server.observers is above zero. Any goroutine may call it.
+func (s *Server) keyWritten(c *Client, key []byte) {
+	o := &s.observed
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	name := string(key)
+	for watcher := range o.watchers[name] {
+		watcher.tracking.broken.Store(true)
+	}
+	o.invalidate(c, name)
+	_, plain := splitName(name)
+	for r := range o.broadcast {
+		if r.noLoop && r.client == c {
+			continue
+		}
+		for _, prefix := range r.prefixes {
+			if strings.HasPrefix(plain, prefix) {
+				r.client.pushInvalid(plain)
+				break
+			}
+		}
+	}
+}
+
+// invalidate tells all that have read a name, c only if it wants to hear of its
+// own doings, and forgets that they have. The caller holds mu.
+func (o *observed) invalidate(c *Client, name string) {
+	readers, ok := o.readers[name]
+	if !ok {
+		return
+	}
+	_, plain := splitName(name)
+	for r := range readers {
+		if r.client != nil && !(r.noLoop && r.client == c) {
+			r.client.pushInvalid(plain)
+		}
+	}
+	delete(o.readers, name)
+	o.bytes -= nameCost + len(name) + readerCost*len(readers)
+}
+
+// pushInvalid sends a client that a name has changed.
+func (c *Client) pushInvalid(name string) {
+	c.push(3, func(w *resp.Writer) {
+		w.Push(2)
+		w.BulkString("invalidate")
+		w.Array(1)
+		w.BulkString(name)
+	})
+}
+
+// allWritten is keyWritten of all names of a database, or of all databases if db
+// is below zero. Those that track are told that they know nothing any more, as
+// Redis does, whatever the database.
+func (s *Server) allWritten(db int) {
+	o := &s.observed
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	tracking := map[*reader]struct{}{}
+	for r := range o.broadcast {
+		tracking[r] = struct{}{}
+	}
+	for _, readers := range o.readers {
+		for r := range readers {
+			tracking[r] = struct{}{}
+		}
+	}
+	for r := range tracking {
+		if r.client != nil {
+			r.client.push(3, func(w *resp.Writer) {
+				w.Push(2)
+				w.BulkString("invalidate")
+				w.NullArray()
+			})
+		}
+	}
+	o.readers, o.bytes = nil, 0
+	for name, watchers := range o.watchers {
+		if in, _ := splitName(name); db >= 0 && in != db {
+			continue
+		}
+		for c := range watchers {
+			c.tracking.broken.Store(true)
+		}
+	}
+}
+
+// watch makes the client's next EXEC fail if the key changes before. It is false
+// if the client watches too much.
+func (c *Client) watch(key []byte) bool {
+	t, o := &c.tracking, &c.server.observed
+	if _, ok := t.watched[string(key)]; ok {
+		return true
+	}
+	if t.watchedBytes += nameCost + len(key); t.watchedBytes > c.server.limits.Load().CommandBytes {
+		return false
+	}
+	if t.watched == nil {
+		t.watched = map[string]time.Time{}
+	}
+	c.server.observers.Add(1)
+	o.mu.Lock()
+	watchers := o.watchers[string(key)]
+	if watchers == nil {
+		if o.watchers == nil {
+			o.watchers = map[string]map[*Client]struct{}{}
+		}
+		watchers = map[*Client]struct{}{}
+		o.watchers[string(key)] = watchers
+	}
+	watchers[c] = struct{}{}
+	o.mu.Unlock()
+	_, ends := c.server.store.Kind(key)
+	t.watched[string(key)] = ends
+	t.shown.watched.Add(1)
+	return true
+}
+
+// unwatch forgets what the client watches.
+func (c *Client) unwatch() {
+	t, o := &c.tracking, &c.server.observed
+	if len(t.watched) > 0 {
+		o.mu.Lock()
+		for name := range t.watched {
+			delete(o.watchers[name], c)
+			if len(o.watchers[name]) == 0 {
+				delete(o.watchers, name)
+			}
+		}
+		o.mu.Unlock()
+		c.server.observers.Add(-int64(len(t.watched)))
+	}
+	t.watched, t.watchedBytes = nil, 0
+	t.broken.Store(false)
+	t.shown.watched.Store(0)
+}
+
+// watchBroken reports whether something watched has changed. That a name has
+// ended is seen by the clock: the word of it may still be on its way.
+func (c *Client) watchBroken() bool {
+	if c.tracking.broken.Load() {
+		return true
+	}
+	now := time.Now()
+	for _, ends := range c.tracking.watched {
+		if !ends.IsZero() && !now.Before(ends) {
+			return true
+		}
+	}
+	return false
+}
+
+// clientGone forgets all that the client tracks and watches. The client executes
+// nothing any more.
+func (s *Server) clientGone(c *Client) {
+	c.stopTracking()
+	c.unwatch()
+}
