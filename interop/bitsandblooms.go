@@ -27,7 +27,9 @@ import (
 //	{"m":1000,"k":4,"b":"..."}
 //
 // Readers of that program check nothing: m = 0 panics later, k = 0 finds every
-// key. Here both are errors.
+// key. Here both are errors. A bit set that is not of m bits, as FromWithM makes
+// it, means the same there with the missing bits clear and the surplus left out;
+// so it is read, and written again with m bits.
 
 var bitsAndBloomsFormat = &Format{
 	Name:    "bits-and-blooms",
@@ -51,9 +53,11 @@ var bitsAndBloomsFormat = &Format{
 }
 
 var bitsAndBloomsJSONFormat = &Format{
-	Name:    "bits-and-blooms-json",
-	About:   "Go: github.com/bits-and-blooms/bloom/v3, MarshalJSON",
-	Matches: jsonHas("b"),
+	Name:  "bits-and-blooms-json",
+	About: "Go: github.com/bits-and-blooms/bloom/v3, MarshalJSON",
+	Matches: func(head []byte, _ int64) bool {
+		return jsonLike(head, map[string]string{"m": jsonDigits, "k": jsonDigits, "b": `"`}, "b")
+	},
 	read: func(r io.Reader, o Options) (*File, error) {
 		f, form, err := readBitsAndBloomsJSON(r)
 		if err != nil {
@@ -71,10 +75,16 @@ var bitsAndBloomsJSONFormat = &Format{
 	},
 }
 
-// shortBitSet is the most bits of a filter whose bit set may be shorter than m,
-// so that its header cannot ask for memory that its bytes do not fill. The
-// program makes such filters by New(0, 0), with m = 1, and by FromWithM.
-const shortBitSet = 8 << 20
+const (
+	// shortBitSet is the most bits of a filter whose bit set may be shorter than m,
+	// so that its header cannot ask for memory that its bytes do not fill. The
+	// program makes such filters by New(0, 0), with m = 1, and by FromWithM.
+	shortBitSet = 8 << 20
+
+	// mostSurplus is by how many bits a bit set may be longer than m, so that the
+	// byte order can be told by what is likely.
+	mostSurplus = 64 << 20
+)
 
 // ReadBitsAndBlooms reads a filter that bits-and-blooms' WriteTo or MarshalBinary
 // wrote, and no byte more. The error wraps [bloom.ErrFormat] or is the reader's.
@@ -103,10 +113,12 @@ func WriteBitsAndBloomsJSON(w io.Writer, f *bloom.Classic) error {
 	return bitsAndBloomsJSONFormat.write(w, &File{Filter: f})
 }
 
-// bitsAndBlooms is how the two switches of package bitset stood.
+// bitsAndBlooms is how the two switches of package bitset stood, and what was left
+// out.
 type bitsAndBlooms struct {
 	isLittleEndian   bool
 	isStandardBase64 bool
+	surplus          uint64 // bits behind m
 }
 
 func (s bitsAndBlooms) details() [][2]string {
@@ -117,10 +129,18 @@ func (s bitsAndBlooms) details() [][2]string {
 	if s.isStandardBase64 {
 		details = append(details, [2]string{"base64", "standard, by bitset.Base64StdEncoding"})
 	}
+	if s.surplus > 0 {
+		details = append(details, [2]string{"bits behind m, ignored", fmt.Sprint(s.surplus)})
+	}
 	return details
 }
 
-func (s bitsAndBlooms) order() (binary.AppendByteOrder, bloom.BitOrder) {
+type byteOrder interface {
+	binary.ByteOrder
+	binary.AppendByteOrder
+}
+
+func (s bitsAndBlooms) order() (byteOrder, bloom.BitOrder) {
 	if s.isLittleEndian {
 		return binary.LittleEndian, bloom.LittleEndianWords
 	}
@@ -185,6 +205,11 @@ func readGoBitSet(r io.Reader, m, k uint64) (*bloom.Classic, bitsAndBlooms, erro
 	form.isLittleEndian = isLittle
 	_, order := form.order()
 	c := bloom.ClassicConfig{Bits: m, Probes: int(min(k, math.MaxInt32)), Scheme: bloom.SchemeBitsAndBlooms}
+	if length > m {
+		form.surplus = length - m
+		f, err := form.readLonger(r, c)
+		return f, form, err
+	}
 	if length < m {
 		short := make([]byte, (m+63)/64*8)
 		if _, err := io.ReadFull(r, short[:(length+63)/64*8]); err != nil {
@@ -201,17 +226,57 @@ func readGoBitSet(r io.Reader, m, k uint64) (*bloom.Classic, bitsAndBlooms, erro
 	return f, form, err
 }
 
-// bitSetLength tells the byte order by the length, which is m or, rarely, a bit
-// set cut short or filled up to whole words. It is false where neither order can
-// be. Only where the bytes of m are the same both ways does nothing tell, which
-// takes 2^40 bits.
+// readLonger reads a bit set that goes on behind m, and leaves the surplus out.
+func (s bitsAndBlooms) readLonger(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) {
+	inBytes, order := s.order()
+	words := io.LimitReader(r, int64(c.Bits/64*8))
+	if c.Bits%64 != 0 {
+		words = io.MultiReader(words, &lastWord{from: r, m: c.Bits, order: inBytes})
+	}
+	f, err := classicOf(c, words, order)
+	if err != nil {
+		return nil, err
+	}
+	behind := (c.Bits+s.surplus+63)/64 - (c.Bits+63)/64
+	if _, err := io.CopyN(io.Discard, r, int64(behind)*8); err != nil {
+		f.Close()
+		return nil, readError(err)
+	}
+	return f, nil
+}
+
+// lastWord reads the word that a filter of m bits ends in, and clears the bits of
+// it that are behind m.
+type lastWord struct {
+	from  io.Reader
+	m     uint64
+	order byteOrder
+	word  *bytes.Reader // nil: not read yet
+}
+
+func (l *lastWord) Read(p []byte) (int, error) {
+	if l.word == nil {
+		word := make([]byte, 8)
+		if err := readFull(l.from, word); err != nil {
+			return 0, err
+		}
+		l.order.PutUint64(word, l.order.Uint64(word)&(1<<(l.m%64)-1))
+		l.word = bytes.NewReader(word)
+	}
+	return l.word.Read(p)
+}
+
+// bitSetLength tells the byte order by the length, which is m or, rarely, that of
+// a bit set that is cut short or goes on. It is false where neither order can be.
+// Only where the bytes of m are the same both ways does nothing tell, which takes
+// 2^40 bits.
 func bitSetLength(raw []byte, m uint64) (length uint64, isLittle, ok bool) {
 	big, little := binary.BigEndian.Uint64(raw), binary.LittleEndian.Uint64(raw)
 	fits := func(length uint64) bool {
 		if length < m {
 			return m <= shortBitSet
 		}
-		return length-m <= -m%64
+		return length-m <= mostSurplus
 	}
 	switch {
 	case big == m:

@@ -6,7 +6,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,7 +118,7 @@ func TestBitsAndBloomsRefuses(t *testing.T) {
 		{"m of 64 bits", goBloom(1<<64-1, 3, 1<<64-1), bloom.ErrFormat},
 		{"4 TiB claimed", goBloom(1<<45, 3, 1<<45, 1, 2, 3), bloom.ErrFormat},
 		{"4 TiB claimed, of a short bit set", goBloom(1<<45, 3, 64, 1), bloom.ErrFormat},
-		{"a bit set too long", goBloom(65, 3, 129, 1, 1, 1), bloom.ErrFormat},
+		{"a bit set too long", goBloom(65, 3, 65+64<<20+1, 1, 1, 1), bloom.ErrFormat},
 		{"a bit behind m", goBloom(65, 3, 65, 1, 2), bloom.ErrFormat},
 		{"a bit behind a short bit set", goBloom(4096, 3, 65, 1, 2), bloom.ErrFormat},
 	})
@@ -159,64 +160,67 @@ func TestBitsAndBloomsRefuses(t *testing.T) {
 	}
 }
 
-// TestBitsAndBloomsLength: that program's FromWithM makes bit sets of whole
-// words, and New(0, 0) one of no bits for m = 1.
+// TestBitsAndBloomsLength: that program's FromWithM makes bit sets of whole words,
+// as many as it is given, of which only m bits count; and New(0, 0) one of no bits
+// for m = 1.
 func TestBitsAndBloomsLength(t *testing.T) {
-	for _, data := range []string{goBloom(65, 3, 128, 1, 1), goBloom(1, 1, 0)} {
-		f, err := interop.ReadBitsAndBlooms(strings.NewReader(data))
-		if err != nil {
-			t.Errorf("%x: %v", data, err)
-			continue
+	surplus := make([]uint64, 100)
+	surplus[15], surplus[16], surplus[99] = math.MaxUint64, math.MaxUint64, math.MaxUint64
+	counts := slices.Clone(surplus[:16])
+	counts[15] = 1<<40 - 1 // up to bit 999
+	for _, tt := range []struct{ file, same string }{
+		{goBloom(65, 3, 128, 1, 1), goBloom(65, 3, 65, 1, 1)},
+		{goBloom(65, 3, 128, 1, 3), goBloom(65, 3, 65, 1, 1)},
+		{goBloom(64, 3, 129, 1, 3, 1), goBloom(64, 3, 64, 1)},
+		{goBloom(1, 1, 0), goBloom(1, 1, 1, 0)},
+		{goBloom(1000, 3, 6400, surplus...), goBloom(1000, 3, 1000, counts...)},
+	} {
+		m, length := binary.BigEndian.Uint64([]byte(tt.file)), binary.BigEndian.Uint64([]byte(tt.file)[16:])
+		for name, encode := range map[string]func(string) string{"bits-and-blooms": asBinary, "bits-and-blooms-json": asJSON} {
+			for _, turn := range []func(string) string{asBinary, littleEndian} {
+				if length == 0 {
+					turn = asBinary // of none, nothing tells the order
+				}
+				file := mustRead(t, name, interop.Options{}, []byte(encode(turn(tt.file))))
+				if got := written(t, file, name); string(got) != encode(turn(tt.same)) {
+					t.Errorf("%s: %.60x... is written as %.60x..., want %.60x...", name, tt.file, got, tt.same)
+				}
+				if says := fmt.Sprint(file.Details); length > m && !strings.Contains(says, fmt.Sprintf("behind m, ignored %d", length-m)) {
+					t.Errorf("%d bits for m %d: details %s", length, m, says)
+				}
+			}
 		}
-		var b bytes.Buffer
-		if err := interop.WriteBitsAndBloomsJSON(&b, f); err != nil {
-			t.Fatal(err)
+		rest := strings.NewReader(tt.file + "behind")
+		if _, err := interop.ReadBitsAndBlooms(rest); err != nil || rest.Len() != len("behind") {
+			t.Errorf("%.60x...: %v, and %d bytes are left", tt.file, err, rest.Len())
 		}
-		if g, err := interop.ReadBitsAndBloomsJSON(&b); err != nil || !f.Equal(g) {
-			t.Errorf("%x: %v was read, and after writing %v, %v", data, f, g, err)
+		if f, ok := interop.Recognise([]byte(tt.file)[:min(len(tt.file), 64)], int64(len(tt.file))); !ok || f.Name != "bits-and-blooms" {
+			t.Errorf("%.60x... is recognised as %v", tt.file, f)
+		}
+	}
+	long := goBloom(1000, 3, 6400, surplus...)
+	for n := range len(long) {
+		if _, err := interop.ReadBitsAndBlooms(strings.NewReader(long[:n])); !errors.Is(err, bloom.ErrFormat) {
+			t.Fatalf("the first %d bytes: %v, want ErrFormat", n, err)
 		}
 	}
 }
 
-// TestConversions: only files whose bits mean the same are written in another
-// format.
-func TestConversions(t *testing.T) {
-	files := map[string]*interop.File{}
-	for _, s := range bloom.Schemes() {
-		files[s.Name()] = &interop.File{Filter: newClassic(t, bloom.ClassicConfig{Bits: 1 << 10, Probes: 2, Scheme: s})}
+func asBinary(file string) string { return file }
+
+// asJSON is goBloom's file as JSON.
+func asJSON(file string) string {
+	m, k := binary.BigEndian.Uint64([]byte(file)), binary.BigEndian.Uint64([]byte(file)[8:])
+	return fmt.Sprintf(`{"m":%d,"k":%d,"b":%q}`, m, k, base64.URLEncoding.EncodeToString([]byte(file)[16:]))
+}
+
+// littleEndian is goBloom's file after bitset.LittleEndian.
+func littleEndian(file string) string {
+	b := []byte(file)
+	for at := 16; at < len(b); at += 8 {
+		slices.Reverse(b[at : at+8])
 	}
-	split, err := bloom.NewSplitBlock(100, 0.01)
-	if err != nil {
-		t.Fatal(err)
-	}
-	seeded, err := bloom.Config{Keys: 100, Rate: 0.01, Seed: 1}.NewSplitBlock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	files["split"], files["seeded split"] = &interop.File{Filter: split}, &interop.File{Filter: seeded}
-	python := []string{"md5-index-key", "sha256-md5", "md5-key-index"}
-	for name, can := range map[string][]string{
-		"bits-and-blooms":      {"bits-and-blooms"},
-		"bits-and-blooms-json": {"bits-and-blooms"},
-		"parquet":              {"split"},
-		"parquet-bitset":       {"split"},
-		"bloomfilter.js":       {"bloomfilter.js-64"},
-		"bloomfilter.js-array": {"bloomfilter.js-32", "bloomfilter.js-64"},
-		"npm-bloom-filters":    {"npm-bloom-filters"},
-		"python-list":          python,
-		"python-bitstring":     python,
-	} {
-		want := map[string]bool{}
-		for _, s := range can {
-			want[s] = true
-		}
-		for s, file := range files {
-			err := file.Write(io.Discard, format(t, name))
-			if want[s] && err != nil || !want[s] && !errors.Is(err, interop.ErrScheme) {
-				t.Errorf("a filter of %s written as %s: %v", s, name, err)
-			}
-		}
-	}
+	return string(b)
 }
 
 // TestTextMemory: text takes memory as it comes, and a bomb next to none.
@@ -243,47 +247,6 @@ func TestTextMemory(t *testing.T) {
 		})
 		if got > tt.most {
 			t.Errorf("%s: %.20q... of %d bytes took %d bytes, want at most %d", tt.format, tt.text, len(tt.text), got, tt.most)
-		}
-	}
-}
-
-// short fails after some bytes.
-type short int
-
-func (s *short) Write(b []byte) (int, error) {
-	if *s -= short(len(b)); *s < 0 {
-		return 0, io.ErrShortWrite
-	}
-	return len(b), nil
-}
-
-// TestWriteErrors: a writer's error is reported, wherever it comes.
-func TestWriteErrors(t *testing.T) {
-	split, err := bloom.ReadSplitBlockBits(bytes.NewReader(make([]byte, 64)), 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name, s := range map[string]bloom.Scheme{
-		"bits-and-blooms":      bloom.SchemeBitsAndBlooms,
-		"bits-and-blooms-json": bloom.SchemeBitsAndBlooms,
-		"parquet":              {},
-		"parquet-bitset":       {},
-		"bloomfilter.js":       bloom.SchemeBloomFilterJS64,
-		"bloomfilter.js-array": bloom.SchemeBloomFilterJS32,
-		"npm-bloom-filters":    bloom.SchemeNPMBloomFilters,
-		"python-list":          bloom.SchemeMD5IndexKey,
-		"python-bitstring":     bloom.SchemeSHA256MD5,
-	} {
-		file := &interop.File{Filter: split}
-		if s != (bloom.Scheme{}) {
-			file.Filter = newClassic(t, bloom.ClassicConfig{Bits: 8192, Probes: 2, Scheme: s})
-		}
-		length := len(written(t, file, name))
-		for n := 0; n < length; n += 1 + n/7 {
-			w := short(n)
-			if err := file.Write(&w, format(t, name)); !errors.Is(err, io.ErrShortWrite) {
-				t.Fatalf("%s: after %d of %d bytes the writer failed, and Write = %v", name, n, length, err)
-			}
 		}
 	}
 }
@@ -322,6 +285,7 @@ func FuzzBitsAndBlooms(f *testing.F) {
 		f.Add(fromHex(f, w.Hex))
 	}
 	f.Add([]byte(goBloom(65, 3, 128, 1, 1)))
+	f.Add([]byte(goBloom(65, 3, 256, 1, 3, 1, 1)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		fuzzed(t, "bits-and-blooms", interop.Options{}, data)
 		fuzzed(t, "bits-and-blooms-json", interop.Options{}, data)

@@ -26,9 +26,11 @@ import (
 // wrong one answers, without any error, at random.
 
 var bloomFilterJSFormat = &Format{
-	Name:    "bloomfilter.js",
-	About:   "JavaScript: npm bloomfilter 1.x, JSON of a BloomFilter",
-	Matches: jsonHas("buckets"),
+	Name:  "bloomfilter.js",
+	About: "JavaScript: npm bloomfilter 1.x, JSON of a BloomFilter",
+	Matches: func(head []byte, _ int64) bool {
+		return jsonLike(head, map[string]string{"buckets": "[", "k": jsonDigits}, "buckets")
+	},
 	read: func(r io.Reader, o Options) (*File, error) {
 		f, err := ReadBloomFilterJS(r)
 		if err != nil {

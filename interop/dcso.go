@@ -49,6 +49,7 @@ type DCSO struct {
 const (
 	dcsoHeadBytes = 48
 	dcsoVersion   = 1
+	poppyVersion  = 2
 
 	// maxOpenData is the most free data that OpenDCSO takes into memory.
 	maxOpenData = 64 << 20
@@ -67,7 +68,7 @@ var dcsoFormat = &Format{
 	},
 	open: func(path string, o Options) (*File, error) {
 		d, err := OpenDCSO(path)
-		if errors.Is(err, errInGzip) {
+		if errors.Is(err, errInGzip) || errors.Is(err, errNoFile) {
 			d, err = loadDCSO(path, o.Limit)
 		}
 		if err != nil {
@@ -147,6 +148,9 @@ func ReadDCSO(r io.Reader, limitBytes int64) (*DCSO, error) {
 		r = &limited{r, limitBytes}
 	}
 	d, c, err := readDCSOHead(r)
+	if isGzip && errors.Is(err, errInGzip) {
+		err = fmt.Errorf("%w: gzip within gzip: unpack the file once", bloom.ErrFormat)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -172,7 +176,7 @@ func OpenDCSO(path string) (*DCSO, error) {
 		return nil, fmt.Errorf("interop: opening: %w", err)
 	}
 	if !info.Mode().IsRegular() { // a named pipe would wait for its writer
-		return nil, fmt.Errorf("%s: %w: not a regular file: use ReadDCSO for a stream", path, bloom.ErrFormat)
+		return nil, fmt.Errorf("%s: %w", path, errNoFile)
 	}
 	file, err := os.Open(path)
 	if err != nil {
@@ -200,7 +204,11 @@ func OpenDCSO(path string) (*DCSO, error) {
 	return d, nil
 }
 
-var errInGzip = fmt.Errorf("%w: gzip cannot be mapped: unpack the file first, or read it by ReadDCSO", bloom.ErrFormat)
+// What can be read and not mapped.
+var (
+	errInGzip = fmt.Errorf("%w: gzip cannot be mapped: unpack the file first, or read it by ReadDCSO", bloom.ErrFormat)
+	errNoFile = fmt.Errorf("%w: not a regular file: use ReadDCSO for a stream", bloom.ErrFormat)
+)
 
 // loadDCSO is ReadDCSO of a file.
 func loadDCSO(path string, limitBytes int64) (*DCSO, error) {
@@ -220,7 +228,9 @@ func readDCSOHead(r io.Reader) (*DCSO, bloom.ClassicConfig, error) {
 	switch {
 	case bytes.HasPrefix(head[:n], gzipMark):
 		return nil, none, errInGzip
-	case n >= 8 && head[0] == 2:
+	case n >= 8 && head[0] != dcsoVersion && !isZero(head[2:8]):
+		return nil, none, fmt.Errorf("%w: it does not begin as a filter of DCSO's does", bloom.ErrFormat)
+	case n >= 8 && head[0] == poppyVersion:
 		return nil, none, fmt.Errorf("%w: this is version 2, of poppy, which has another hash and another layout: version 1 is written by poppy --version 1", bloom.ErrVersion)
 	case n >= 8 && head[0] != dcsoVersion:
 		return nil, none, fmt.Errorf("%w: DCSO's version is %d, this is %d", bloom.ErrVersion, dcsoVersion, head[0])
@@ -298,20 +308,38 @@ func gzipError(err error) error {
 	return err
 }
 
-// matchesDCSO takes gzip for DCSO's, the only one of the formats that has it, and
-// version 2 as well, so that Read can say which it is.
+// matchesDCSO takes version 2 as well, so that Read can say which it is.
 func matchesDCSO(head []byte, size int64) bool {
 	if bytes.HasPrefix(head, gzipMark) {
-		return true
+		return matchesZippedDCSO(head)
 	}
-	const mostOptions = 3 // poppy's, in the second byte
-	if len(head) < dcsoHeadBytes || head[1] > mostOptions || !bytes.Equal(head[2:8], make([]byte, 6)) {
+	if len(head) < dcsoHeadBytes || !mayBeDCSO(head) {
 		return false
 	}
-	if head[0] == 2 {
-		return true
-	}
 	m, k := binary.LittleEndian.Uint64(head[32:]), binary.LittleEndian.Uint64(head[24:])
-	return head[0] == dcsoVersion && m != 0 && m <= math.MaxInt64 && k != 0 &&
+	return head[0] == poppyVersion || m != 0 && m <= math.MaxInt64 && k != 0 &&
 		(size < 0 || uint64(size) >= dcsoHeadBytes+(m+63)/64*8)
+}
+
+// matchesZippedDCSO unpacks as much of a header as head holds. Where that is
+// little, or nothing, it is taken for DCSO's, the only one of the formats that has
+// gzip.
+func matchesZippedDCSO(head []byte) bool {
+	unpacked, err := gzip.NewReader(bytes.NewReader(head))
+	if err != nil {
+		return errors.Is(err, io.ErrUnexpectedEOF) // a long name, for one
+	}
+	start, err := io.ReadAll(io.LimitReader(unpacked, dcsoHeadBytes))
+	if len(start) == dcsoHeadBytes {
+		return !bytes.HasPrefix(start, gzipMark) && matchesDCSO(start, -1)
+	}
+	return errors.Is(err, io.ErrUnexpectedEOF) && mayBeDCSO(start)
+}
+
+// mayBeDCSO looks at the flags, or what is there of them.
+func mayBeDCSO(head []byte) bool {
+	const mostOptions = 3 // poppy's, in the second byte
+	var flags [8]byte
+	n := copy(flags[:], head)
+	return n == 0 || (flags[0] == dcsoVersion || flags[0] == poppyVersion) && flags[1] <= mostOptions && isZero(flags[2:])
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,5 +95,30 @@ func TestOpenDCSOSparse(t *testing.T) {
 	}
 	if _, err := interop.OpenDCSO(path); !errors.Is(err, bloom.ErrLimit) {
 		t.Errorf("1 TiB of free data: %v, want ErrLimit", err)
+	}
+}
+
+// TestOpenPipe: what cannot be mapped is read, in every format.
+func TestOpenPipe(t *testing.T) {
+	for name, file := range map[string][]byte{
+		"dcso":           dcsoFile(60, 0.01, 7, 575, 3, 9),
+		"parquet-bitset": make([]byte, 64),
+	} {
+		path := filepath.Join(t.TempDir(), "pipe")
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		go os.WriteFile(path, file, 0) // it waits for the reader
+		f, err := format(t, name).Open(path, interop.Options{})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if got := written(t, f, name); !bytes.Equal(got, file) {
+			t.Errorf("%s: %x was read, want %x", name, got, file)
+		}
+	}
+	if _, err := format(t, "dcso").Open(t.TempDir(), interop.Options{}); err == nil {
+		t.Error("a directory was read")
 	}
 }

@@ -265,6 +265,45 @@ func TestDCSOGzip(t *testing.T) {
 	}
 }
 
+// TestDCSOOtherGzip: most files in gzip are no filters.
+func TestDCSOOtherGzip(t *testing.T) {
+	good := append(dcsoFile(60, 0.01, 7, 575, 3, 9), "free data"...)
+	var noise []byte
+	for i := range 1000 {
+		sum := sha1.Sum(fmt.Append(nil, i))
+		noise = append(noise, sum[:]...)
+	}
+	for _, tt := range []struct {
+		name string
+		file []byte
+		is   bool // taken for DCSO's
+		want error
+		says string
+	}{
+		{"text", packed(t, []byte(strings.Repeat("hello world ", 100))), false, bloom.ErrFormat, "does not begin as"},
+		{"a short text", packed(t, []byte("hello world")), false, bloom.ErrFormat, "does not begin as"},
+		{"noise", packed(t, noise), false, bloom.ErrFormat, "does not begin as"},
+		{"JSON", packed(t, []byte(`{"m":65,"k":3,"b":"AAAAAAAAAEEAAAAAAAAAAQAAAAAAAAAB"}`)), false, bloom.ErrFormat, "does not begin as"},
+		{"gzip in gzip", packed(t, packed(t, good)), false, bloom.ErrFormat, "gzip within gzip"},
+		{"poppy's version 2", packed(t, append([]byte{2, 3, 0, 0, 0, 0, 0, 0}, make([]byte, 100)...)), true, bloom.ErrVersion, "poppy"},
+		{"version 9", packed(t, append([]byte{9, 0, 0, 0, 0, 0, 0, 0}, make([]byte, 100)...)), false, bloom.ErrVersion, "this is 9"},
+		{"a filter", packed(t, good), true, nil, ""},
+	} {
+		if f, ok := interop.Recognise(tt.file[:min(len(tt.file), 64)], int64(len(tt.file))); ok != tt.is {
+			t.Errorf("%s: recognised as %v", tt.name, f)
+		}
+		if _, err := interop.ReadDCSO(bytes.NewReader(tt.file), 0); !errors.Is(err, tt.want) || err != nil && !strings.Contains(err.Error(), tt.says) {
+			t.Errorf("%s: error %v, want %v that says %q", tt.name, err, tt.want, tt.says)
+		}
+	}
+	// Where little of the file is there, it can be one.
+	for n := 2; n < 64; n++ {
+		if _, ok := interop.Recognise(packed(t, good)[:n], 1<<20); !ok {
+			t.Errorf("the first %d bytes of a filter in gzip are not recognised", n)
+		}
+	}
+}
+
 func TestDCSOLimit(t *testing.T) {
 	f := format(t, "dcso")
 	for name, file := range map[string][]byte{
@@ -393,8 +432,10 @@ func FuzzDCSO(f *testing.F) {
 	f.Add(dcsoFile(math.MaxUint64, math.NaN(), 255, 1<<45, math.MaxUint64, 1))
 	f.Add(dcsoFile(0, math.Inf(1), 1, 1, 0, 1))
 	f.Add([]byte{2, 3, 0, 0, 0, 0, 0, 0})
+	f.Add(packed(f, packed(f, plain)))
 	const limit = 1 << 20
 	f.Fuzz(func(t *testing.T, file []byte) {
+		interop.Recognise(file, -1)
 		d, err := interop.ReadDCSO(bytes.NewReader(file), limit)
 		if err != nil {
 			if !errors.Is(err, bloom.ErrFormat) && !errors.Is(err, bloom.ErrVersion) && !errors.Is(err, bloom.ErrLimit) {

@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/bloomery/bloom"
 )
@@ -60,9 +61,13 @@ type File struct {
 // Options say what a file does not say of itself. The zero Options are right for
 // formats that need none.
 type Options struct {
-	Limit int64 // the most bytes to read; zero means no limit
+	// Limit is the most bytes to read; zero means no limit. It does not bound what
+	// keys that are added later take: a [Chain] grows, unless [Chain.SetGrant] has
+	// set who is asked.
+	Limit int64
 
-	// Of formats that are bare bits: the rule of the positions, m and k.
+	// Of formats that are bare bits: the rule of the positions, m and k. Where m
+	// follows from the length of the file, Bits may be zero, and must else fit it.
 	Scheme bloom.Scheme
 	Bits   uint64
 	Probes int
@@ -121,8 +126,8 @@ func (f *Format) Read(r io.Reader, o Options) (*File, error) {
 	return f.named(file, err)
 }
 
-// Open maps the file at path and reads nothing but its head, if the format
-// allows that; [OpenDCSO] says what then holds. Otherwise it is Read.
+// Open maps the file at path and reads nothing but its head, if the format and
+// the file allow that; [OpenDCSO] says what then holds. Otherwise it is Read.
 func (f *Format) Open(path string, o Options) (*File, error) {
 	if f.open != nil {
 		file, err := f.open(path, o)
@@ -153,6 +158,25 @@ func (f *File) Write(w io.Writer, to *Format) error {
 	return nil
 }
 
+// readFull fills b.
+func readFull(r io.Reader, b []byte) error {
+	if _, err := io.ReadFull(r, b); err != nil {
+		return readError(err)
+	}
+	return nil
+}
+
+// readError tells a file that ends too early from a reader that fails.
+func readError(err error) error {
+	switch {
+	case errors.Is(err, bloom.ErrFormat) || errors.Is(err, bloom.ErrLimit):
+		return err // a reader of ours has said what it is
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: the file ends too early", bloom.ErrFormat)
+	}
+	return fmt.Errorf("interop: reading a filter: %w", err)
+}
+
 // limited reads up to a limit, and says so when there is more.
 type limited struct {
 	from io.Reader
@@ -174,19 +198,21 @@ func (l *limited) Read(b []byte) (int, error) {
 // classicUnder returns the file's filter if its bits were made by one of the
 // schemes.
 func (f *File) classicUnder(schemes ...bloom.Scheme) (*bloom.Classic, error) {
-	if chain, ok := f.Filter.(interface{ Single() (*bloom.Classic, bool) }); ok {
-		if single, ok := chain.Single(); ok {
-			f = &File{Filter: single}
+	switch filter := f.Filter.(type) {
+	case *bloom.Classic:
+		if slices.Contains(schemes, filter.Scheme()) {
+			return filter, nil
 		}
-	}
-	classic, ok := f.Filter.(*bloom.Classic)
-	if !ok {
-		return nil, fmt.Errorf("%w: %v has no bits of %v: build it again from its keys", ErrScheme, f.Filter, schemes[0])
-	}
-	for _, s := range schemes {
-		if classic.Scheme() == s {
-			return classic, nil
+		return nil, otherScheme(filter.Scheme(), schemes[0])
+	case *Chain: // whose own formats take it as it is
+		if layers := filter.Info().Filters; layers > 1 {
+			return nil, fmt.Errorf("%w: the chain has several layers, %d, which only RedisBloom's formats have: build the filter again from its keys", ErrScheme, layers)
 		}
+		return nil, otherScheme(bloom.SchemeRedisBloom, schemes[0])
 	}
-	return nil, fmt.Errorf("%w: they are of the scheme %v, and must be of %v: build the filter again from its keys", ErrScheme, classic.Scheme(), schemes[0])
+	return nil, fmt.Errorf("%w: %v has no bits of %v: build it again from its keys", ErrScheme, f.Filter, schemes[0])
+}
+
+func otherScheme(has, needed bloom.Scheme) error {
+	return fmt.Errorf("%w: they are of the scheme %v, and must be of %v: build the filter again from its keys", ErrScheme, has, needed)
 }

@@ -31,18 +31,19 @@ type jsonReader struct {
 	depth int
 }
 
-func newJSONReader(r io.Reader) *jsonReader { return &jsonReader{from: bufio.NewReader(r)} }
+// newJSONReader skips the mark that some editors put before UTF-8.
+func newJSONReader(r io.Reader) *jsonReader {
+	from := bufio.NewReader(r)
+	if start, _ := from.Peek(len(byteOrderMark)); string(start) == byteOrderMark {
+		from.Discard(len(byteOrderMark)) // it is there
+	} // what is wrong with r shows again
+	return &jsonReader{from: from}
+}
+
+const byteOrderMark = "\ufeff"
 
 func badJSON(format string, args ...any) error {
 	return fmt.Errorf("%w: bad JSON: %w", bloom.ErrFormat, fmt.Errorf(format, args...))
-}
-
-// readError tells a file that ends too early from a reader that fails.
-func readError(err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: the file ends too early", bloom.ErrFormat)
-	}
-	return fmt.Errorf("interop: reading a filter: %w", err)
 }
 
 // next returns the byte that follows white space, and leaves it there.
@@ -308,21 +309,22 @@ func (j *jsonReader) skip() error {
 		return err
 	}
 	var value []byte
-	for len(value) <= jsonText {
+	for {
 		b, err := j.from.ReadByte()
-		if err != nil && !errors.Is(err, io.EOF) {
-			return readError(err)
+		if err != nil {
+			return readError(err) // what is skipped is in an object or array
 		}
-		if err != nil || strings.IndexByte(" \t\r\n,:]}", b) >= 0 {
+		if strings.IndexByte(" \t\r\n,:]}", b) >= 0 {
 			break
 		}
-		value = append(value, b)
+		if value = append(value, b); len(value) > jsonText {
+			return badJSON("a value has more than %d bytes: %.20q...", jsonText, value)
+		}
 	}
 	if !json.Valid(value) {
 		return badJSON("%.20q is no value", value)
 	}
-	j.from.UnreadByte() // the end, if it was that, stays the end
-	return nil
+	return j.from.UnreadByte()
 }
 
 // end makes sure that nothing follows but white space.
@@ -339,27 +341,37 @@ func (j *jsonReader) end() error {
 	}
 }
 
-// jsonNames returns the names of an object's members, as far as head reaches, and
-// the value of "type" if it is among them.
-func jsonNames(head []byte) (names []string, kind string) {
+// jsonBegins returns how the values of an object's members begin, with up to 16
+// bytes of each, as far as head reaches, and whether it reaches to the end.
+func jsonBegins(head []byte) (begins map[string]string, isWhole bool) {
+	begins = map[string]string{}
 	j := newJSONReader(bytes.NewReader(head))
-	j.object(func(name string) (err error) { // it fails where head ends
-		names = append(names, name)
-		if b, err := j.next(); name == "type" && b == '"' && err == nil {
-			kind, err = j.text()
+	err := j.object(func(name string) error { // it fails where head ends
+		if _, err := j.next(); err != nil {
 			return err
 		}
+		value, _ := j.from.Peek(16) // there may be fewer
+		begins[name] = string(value)
 		return j.skip()
 	})
-	return names, kind
+	return begins, err == nil
 }
 
-// jsonHas makes a Format's Matches for objects that have one of the members.
-func jsonHas(names ...string) func(head []byte, size int64) bool {
-	return func(head []byte, _ int64) bool {
-		has, _ := jsonNames(head)
-		return slices.ContainsFunc(has, func(name string) bool { return slices.Contains(names, name) })
+// jsonDigits are what a number that is not negative begins with.
+const jsonDigits = "0123456789"
+
+// jsonLike reports whether head begins an object that has, as far as head reaches,
+// one of the marks, and all members, each beginning with one of the bytes that are
+// given for it.
+func jsonLike(head []byte, members map[string]string, marks ...string) bool {
+	begins, isWhole := jsonBegins(head)
+	for name, firsts := range members {
+		value, has := begins[name]
+		if !has && isWhole || has && strings.IndexByte(firsts, value[0]) < 0 {
+			return false
+		}
 	}
+	return slices.ContainsFunc(marks, func(mark string) bool { return begins[mark] != "" })
 }
 
 // classicOf reads the bits of a filter whose m and k a file has told. So what the

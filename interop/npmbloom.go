@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"strconv"
+	"strings"
 
 	"github.com/bloomery/bloom"
 )
@@ -17,7 +19,8 @@ import (
 //	 "_filter":{"size":16,"content":"3gM="},"_seed":78187493520}
 //
 // _size is m; the size in _filter is the next multiple of 8, and content has bit i
-// in byte i/8, mask 1<<(i%8). Of the seed the low 32 bits count.
+// in byte i/8, mask 1<<(i%8). Of the seed the low 32 bits count, in two's
+// complement where it is negative; but for -1 and -2, see npmLeastSeed.
 //
 // Old versions have an array of 0 and 1 for _filter. They also had another rule of
 // positions, which skipped those that a key had already. Today's package reads
@@ -26,18 +29,17 @@ import (
 var npmBloomFormat = &Format{
 	Name:  "npm-bloom-filters",
 	About: "JavaScript: npm bloom-filters 3.x, JSON of BloomFilter.saveAsJSON",
-	Matches: func(head []byte, size int64) bool {
-		if _, kind := jsonNames(head); kind != "" {
-			return kind == npmType
-		}
-		return jsonHas("_nbHashes", "_filter")(head, size)
+	Matches: func(head []byte, _ int64) bool {
+		begins, _ := jsonBegins(head)
+		kind := begins["type"]
+		return (kind == "" || strings.HasPrefix(kind, `"`+npmType+`"`)) && jsonLike(head, npmMembers, "_nbHashes", "_filter")
 	},
 	read: func(r io.Reader, o Options) (*File, error) {
 		f, isArray, err := readNPMBloom(r, o.Scheme == bloom.SchemeNPMBloomFilters)
 		if err != nil {
 			return nil, err
 		}
-		file := &File{Filter: f, Details: [][2]string{{"seed", fmt.Sprint(npmSeed(f))}}}
+		file := &File{Filter: f, Details: [][2]string{{"seed", npmSeed(f)}}}
 		if isArray {
 			file.Details = append(file.Details, [2]string{"bits", "an array, of a version whose positions were others: keys will be missed"})
 		}
@@ -54,12 +56,20 @@ var npmBloomFormat = &Format{
 
 const npmType = "BloomFilter"
 
+// npmMembers are what the values of the JSON begin with.
+var npmMembers = map[string]string{"type": `"`, "_size": jsonDigits, "_nbHashes": jsonDigits, "_filter": "{[", "_seed": jsonDigits + "-"}
+
 // npmSeedZero is a seed that acts as zero, which [bloom.ClassicConfig] takes for
 // the package's own. JavaScript has no such integer, so no file has it.
 const npmSeedZero = 1 << 63
 
-// npmMostSeed is the last integer that JavaScript can tell from the next.
-const npmMostSeed = 1<<53 - 1
+// The seeds that are read. The package adds 1 and 2 to a seed: of 2^53-1 both sums
+// are 2^53 in JavaScript, and of -1 and -2 one is zero, for which it takes its
+// default. Either makes a rule of positions that no other seed has.
+const (
+	npmMostSeed  = 1<<53 - 2
+	npmLeastSeed = -(1<<53 - 1)
+)
 
 // ReadNPMBloom reads a filter that npm bloom-filters' saveAsJSON made and
 // JSON.stringify wrote, and r to its end. The error wraps [bloom.ErrFormat], or
@@ -71,9 +81,10 @@ func ReadNPMBloom(r io.Reader) (*bloom.Classic, error) {
 }
 
 // WriteNPMBloom writes a filter as JSON.stringify writes npm bloom-filters'
-// saveAsJSON, for its BloomFilter.fromJSON. A seed above 2^53-1, which JavaScript
-// has not, is written as its low 32 bits, which act the same. The error wraps
-// [ErrScheme] if the filter is not of [bloom.SchemeNPMBloomFilters].
+// saveAsJSON, for its BloomFilter.fromJSON. A seed above 2^53-2, with which
+// JavaScript cannot reckon, is written as its low 32 bits, which act the same;
+// but one that was read as a negative number, as that. The error wraps [ErrScheme]
+// if the filter is not of [bloom.SchemeNPMBloomFilters].
 func WriteNPMBloom(w io.Writer, f *bloom.Classic) error {
 	return npmBloomFormat.write(w, &File{Filter: f})
 }
@@ -103,6 +114,8 @@ func readNPMBloom(r io.Reader, takeArrays bool) (f *bloom.Classic, isArray bool,
 		return nil, false, fmt.Errorf("%w: a %q of npm bloom-filters; of its filters only a %q is known", bloom.ErrVersion, saved.kind, npmType)
 	case !saved.hasFilter || !saved.hasSeed:
 		return nil, false, fmt.Errorf("%w: _filter or _seed is missing", bloom.ErrFormat)
+	case saved.seed == -1 || saved.seed == -2:
+		return nil, false, fmt.Errorf("%w: _seed is %d, for which the package mixes in its default seed: build the filter again from its keys, under another seed", bloom.ErrVersion, saved.seed)
 	case saved.isArray && !takeArrays:
 		return nil, false, fmt.Errorf("%w: _filter is an array, so the keys were hashed by the rule of an old version; to read it as today's package does, and miss keys, name the scheme %v",
 			bloom.ErrVersion, bloom.SchemeNPMBloomFilters)
@@ -133,7 +146,7 @@ func (s *npmSaved) read(j *jsonReader) error {
 		case "_nbHashes":
 			s.k, err = j.integer(1, math.MaxInt32)
 		case "_seed":
-			s.seed, err = j.integer(0, npmMostSeed)
+			s.seed, err = j.integer(npmLeastSeed, npmMostSeed)
 			s.hasSeed = true
 		case "_filter":
 			s.hasFilter = true
@@ -163,13 +176,17 @@ func (s *npmSaved) readFilter(j *jsonReader) error {
 	})
 }
 
-// npmSeed is the seed as the package has it.
-func npmSeed(f *bloom.Classic) uint64 {
+// npmSeed is the seed as the package has it. Negative ones are kept in two's
+// complement.
+func npmSeed(f *bloom.Classic) string {
 	seed := f.HashIdentity().Key
-	if seed > npmMostSeed {
+	switch negative := int64(seed); {
+	case negative >= npmLeastSeed && negative < -2:
+		return strconv.FormatInt(negative, 10)
+	case seed > npmMostSeed:
 		seed &= math.MaxUint32
 	}
-	return seed
+	return strconv.FormatUint(seed, 10)
 }
 
 func writeNPMBloom(w io.Writer, f *bloom.Classic) error {
@@ -183,6 +200,6 @@ func writeNPMBloom(w io.Writer, f *bloom.Classic) error {
 	if err := text.Close(); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, `"},"_seed":%d}`, npmSeed(f))
+	fmt.Fprintf(out, `"},"_seed":%s}`, npmSeed(f))
 	return out.Flush()
 }

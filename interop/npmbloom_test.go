@@ -2,6 +2,8 @@ package interop_test
 
 import (
 	"bytes"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -45,30 +47,69 @@ func npmJSON(old, new string) string {
 	return strings.Replace(`{"type":"BloomFilter","_size":10,"_nbHashes":3,"_filter":{"size":16,"content":"3gM="},"_seed":7}`, old, new, 1)
 }
 
-// TestNPMBloomSeeds: zero is a seed, not the default, and of large ones the low
-// 32 bits count.
+// TestNPMBloomSeeds: zero is a seed, not the default, and of others the low 32
+// bits count, after 1 or 2 was added. Node wrote the filters, by bloom-filters
+// 3.0.4: new BloomFilter(101, 4), f.seed = seed, and the keys "key 0" to "key 11".
+// Of "key 12" to "key 199" it found those.
 func TestNPMBloomSeeds(t *testing.T) {
-	contains := func(seed string) (found string) {
-		text := npmJSON(`_seed":7`, `_seed":`+seed)
+	key := func(i int) []byte { return fmt.Append(nil, "key ", i) }
+	for _, w := range []struct {
+		seed    int64
+		content string
+		found   []int
+	}{
+		{0, "fjCRbAgQYMmuFSNJAw==", []int{99, 131, 140, 150}},
+		{1, "iyrCBC2MUACFlMwAGA==", []int{48, 114}},
+		{4294967294, "wWA6ULDnEFqhFRuTCA==", []int{33, 43, 110, 116}},
+		{4294967295, "xRKVRQqEYBhCC667Aw==", []int{182}},
+		{4294967296, "fjCRbAgQYMmuFSNJAw==", []int{99, 131, 140, 150}},
+		{8589934591, "xRKVRQqEYBhCC667Aw==", []int{182}},
+		{9007199254740990, "wWA6ULDnEFqhFRuTCA==", []int{33, 43, 110, 116}},
+		{-3, "gMRWAUilAFwFdI7RBg==", []int{20, 147, 164}},
+		{-5, "8dZDjMOGMJlg8ICUAA==", []int{72, 74, 101, 145, 173}},
+		{-4294967295, "iyrCBC2MUACFlMwAGA==", []int{48, 114}},
+		{-4294967296, "fjCRbAgQYMmuFSNJAw==", []int{99, 131, 140, 150}},
+		{-9007199254740991, "iyrCBC2MUACFlMwAGA==", []int{48, 114}},
+	} {
+		text := fmt.Sprintf(`{"type":"BloomFilter","_size":101,"_nbHashes":4,"_filter":{"size":104,"content":%q},"_seed":%d}`, w.content, w.seed)
 		file := mustRewrite(t, "npm-bloom-filters", []byte(text), interop.Options{})
-		if file.Details[0] != [2]string{"seed", seed} {
-			t.Errorf("seed %s: details %q", seed, file.Details)
+		if want := [2]string{"seed", fmt.Sprint(w.seed)}; file.Details[0] != want {
+			t.Errorf("seed %d: details %q", w.seed, file.Details)
+		}
+		seed := uint64(w.seed)
+		if seed == 0 {
+			seed = 1 << 32 // zero is the package's own
+		}
+		made := newClassic(t, bloom.ClassicConfig{Bits: 101, Probes: 4, Scheme: bloom.SchemeNPMBloomFilters, Seed: seed})
+		for i := range 12 {
+			made.Add(key(i))
+		}
+		if got := written(t, &interop.File{Filter: made}, "npm-bloom-filters"); !strings.Contains(string(got), `"`+w.content+`"`) {
+			t.Errorf("seed %d: made from its keys it is %s, want %s", w.seed, got, text)
 		}
 		for i := range 200 {
-			if file.Contains([]byte{byte(i)}) {
-				found += string(rune('A' + i))
+			if got, want := file.Contains(key(i)), i < 12 || slices.Contains(w.found, i); got != want {
+				t.Errorf("seed %d: Contains(%q) = %v, want %v", w.seed, key(i), got, want)
 			}
 		}
-		return found
 	}
-	zero := contains("0")
-	if contains("4294967296") != zero || contains("78187493520") == zero || contains("1") == zero {
-		t.Error("the seed 0 does not act as 2^32, or acts as another")
-	}
-	contains("9007199254740991")
-	f := newClassic(t, bloom.ClassicConfig{Bits: 10, Probes: 3, Scheme: bloom.SchemeNPMBloomFilters, Seed: 1<<60 + 5})
-	if got := written(t, &interop.File{Filter: f}, "npm-bloom-filters"); !strings.HasSuffix(string(got), `"_seed":5}`) {
-		t.Errorf("a seed of 60 bits is written as %s", got)
+	for _, tt := range []struct {
+		seed    uint64
+		written string
+	}{
+		{1<<60 + 5, "5"},
+		{1<<53 - 1, "4294967295"},
+		{1<<53 - 2, "9007199254740990"},
+		{1<<64 - 1, "4294967295"}, // not -1, which is a rule of its own
+		{1<<64 - 2, "4294967294"},
+		{1<<64 - 3, "-3"},
+		{1 << 63, "0"},
+		{0, "78187493520"}, // the default
+	} {
+		f := newClassic(t, bloom.ClassicConfig{Bits: 10, Probes: 3, Scheme: bloom.SchemeNPMBloomFilters, Seed: tt.seed})
+		if got := written(t, &interop.File{Filter: f}, "npm-bloom-filters"); !strings.HasSuffix(string(got), `"_seed":`+tt.written+`}`) {
+			t.Errorf("the seed %d is written as %s, want %s", tt.seed, got, tt.written)
+		}
 	}
 }
 
@@ -109,8 +150,10 @@ func TestNPMBloomRefuses(t *testing.T) {
 		{"_filter missing", `{"type":"BloomFilter","_size":10,"_nbHashes":3,"_seed":7}`, bloom.ErrFormat},
 		{"_seed missing", npmJSON(`,"_seed":7`, ``), bloom.ErrFormat},
 		{"_seed a fraction", npmJSON(`"_seed":7`, `"_seed":7.5`), bloom.ErrFormat},
-		{"_seed below 0", npmJSON(`"_seed":7`, `"_seed":-7`), bloom.ErrFormat},
-		{"_seed above 2^53", npmJSON(`"_seed":7`, `"_seed":9007199254740992`), bloom.ErrFormat},
+		{"_seed -1", npmJSON(`"_seed":7`, `"_seed":-1`), bloom.ErrVersion},
+		{"_seed -2", npmJSON(`"_seed":7`, `"_seed":-2`), bloom.ErrVersion},
+		{"_seed -2^53", npmJSON(`"_seed":7`, `"_seed":-9007199254740992`), bloom.ErrFormat},
+		{"_seed 2^53-1", npmJSON(`"_seed":7`, `"_seed":9007199254740991`), bloom.ErrFormat},
 		{"size wrong", npmJSON(`16`, `10`), bloom.ErrFormat},
 		{"content too short", npmJSON(`3gM=`, `3g==`), bloom.ErrFormat},
 		{"content no base64", npmJSON(`3gM=`, `3gM`), bloom.ErrFormat},
@@ -128,6 +171,7 @@ func FuzzNPMBloom(f *testing.F) {
 	}
 	f.Add([]byte(npmJSON(`{"size":16,"content":"3gM="}`, "[0,1,1,1,1,0,1,1,1,1]")))
 	f.Add([]byte(npmJSON(`"_seed":7`, `"_seed":0`)))
+	f.Add([]byte(npmJSON(`"_seed":7`, `"_seed":-5`)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		fuzzed(t, "npm-bloom-filters", interop.Options{Scheme: bloom.SchemeNPMBloomFilters}, data)
 	})

@@ -52,6 +52,10 @@ var parquetBitSetFormat = &Format{
 		if err != nil {
 			return nil, err
 		}
+		if m := f.Plan().Bits; o.Bits != 0 && o.Bits != m {
+			f.Close()
+			return nil, fmt.Errorf("%w: there are %d bits, not the %d that were expected", bloom.ErrFormat, m, o.Bits)
+		}
 		return &File{Filter: f}, nil
 	},
 	write: func(w io.Writer, f *File) error {

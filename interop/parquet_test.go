@@ -266,6 +266,10 @@ func TestParquetRefuses(t *testing.T) {
 		{"no bytes", "", bloom.ErrFormat},
 		{"33 bytes", blocks + "x", bloom.ErrFormat},
 	})
+	refuse(t, "parquet-bitset", interop.Options{Bits: 512}, []refusal{{"fewer bits", blocks, bloom.ErrFormat}})
+	if f := mustRead(t, "parquet-bitset", interop.Options{Bits: 256}, []byte(blocks)); f.Plan().Bits != 256 {
+		t.Errorf("as many bits as were expected read as %v", f.Plan())
+	}
 	refuse(t, "parquet-bitset", interop.Options{Limit: 32}, []refusal{{"over the limit", blocks + blocks, bloom.ErrLimit}})
 }
 

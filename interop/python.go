@@ -133,10 +133,21 @@ func ReadPythonBitString(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, er
 }
 
 // WritePythonBitString writes the bits as m characters, as [bloom.Classic.BitString]
-// has them.
+// has them. It takes a copy of the bits, since the last is written first.
 func WritePythonBitString(w io.Writer, f *bloom.Classic) error {
-	_, err := io.WriteString(w, f.BitString())
-	return err
+	m := f.Plan().Bits
+	bits := bytes.NewBuffer(make([]byte, 0, (m+7)/8))
+	if _, err := f.WriteBits(bits, bloom.LowBitFirst); err != nil {
+		return err
+	}
+	out := bufio.NewWriter(w)
+	for i := m; i > 0; i-- {
+		bit := bits.Bytes()[(i-1)/8] >> ((i - 1) % 8) & 1
+		if err := out.WriteByte('0' + bit); err != nil {
+			return err
+		}
+	}
+	return out.Flush()
 }
 
 // withProbes makes sure that k is said, where the scheme does not say it.

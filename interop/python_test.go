@@ -106,6 +106,31 @@ func TestPythonBitString(t *testing.T) {
 	}
 }
 
+// TestPythonMemory: writing a string of many bits takes a copy of the bits, not of
+// the text.
+func TestPythonMemory(t *testing.T) {
+	const m = 8 << 20
+	f := newClassic(t, bloom.ClassicConfig{Bits: m, Probes: 2, Scheme: bloom.SchemeSHA256MD5})
+	f.AddString("Titanic")
+	var text byteCounter
+	took := allocates(func() {
+		if err := interop.WritePythonBitString(&text, f); err != nil {
+			t.Error(err)
+		}
+	})
+	if text.written != m || took > m/2 {
+		t.Errorf("%d characters took %d bytes, want %d characters and at most %d bytes", text.written, took, m, m/2)
+	}
+}
+
+// byteCounter counts what is written to it.
+type byteCounter struct{ written int }
+
+func (c *byteCounter) Write(b []byte) (int, error) {
+	c.written += len(b)
+	return len(b), nil
+}
+
 func TestPythonRefuses(t *testing.T) {
 	list := interop.Options{Probes: 2}
 	refuse(t, "python-list", list, []refusal{

@@ -53,27 +53,30 @@ type ChainConfig struct {
 	NonScaling bool
 
 	// Grant, if not nil, is asked before each layer is made, with the bytes that
-	// its bits take, and refuses by an error. It may be called with the chain
-	// locked, so it must not use the chain. See [Budget].
-	Grant func(bytes uint64) error
+	// its bits take, and refuses by an error. Release, if not nil, gets back what
+	// was granted to layers that could not be made after all, and, by
+	// [Chain.Close], to all. They may be called with the chain locked, so they must
+	// not use the chain. See [Budget].
+	Grant   func(bytes uint64) error
+	Release func(bytes uint64)
 }
 
-// Budget returns a Grant that hands out so many bytes, to any number of chains
-// together, and takes none back. Its error wraps [bloom.ErrBudget] and names the
-// bytes.
-func Budget(limitBytes uint64) func(bytes uint64) error {
+// Budget returns the Grant and the Release of so many bytes, for any number of
+// chains together. Grant's error wraps [bloom.ErrBudget] and names the bytes.
+func Budget(limitBytes uint64) (grant func(bytes uint64) error, release func(bytes uint64)) {
 	var used atomic.Uint64
-	return func(bytes uint64) error {
+	grant = func(bytes uint64) error {
 		for {
 			taken := used.Load()
 			if bytes > limitBytes-taken {
-				return fmt.Errorf("%w: a layer needs %d bytes, and of %d bytes %d are taken", bloom.ErrBudget, bytes, limitBytes, taken)
+				return fmt.Errorf("%w: %d bytes are needed, and of %d bytes %d are taken", bloom.ErrBudget, bytes, limitBytes, taken)
 			}
 			if used.CompareAndSwap(taken, taken+bytes) {
 				return nil
 			}
 		}
 	}
+	return grant, func(bytes uint64) { used.Add(-bytes) }
 }
 
 // Chain is RedisBloom's filter, live: the same bits, the same answers and the
@@ -98,7 +101,8 @@ func Budget(limitBytes uint64) func(bytes uint64) error {
 type Chain struct {
 	newest  atomic.Pointer[layer] // nil after Close
 	gate    sync.RWMutex
-	grant   func(bytes uint64) error
+	grant   func(bytes uint64) error // these two may be nil
+	release func(bytes uint64)
 	growth  uint32
 	options uint32
 }
@@ -117,6 +121,7 @@ type layer struct {
 	memory  *memory.Mapping
 	index   uint32 // from the oldest, 0
 	n2      uint8  // of very old dumps: log2 of the bits; else zero
+	granted bool   // the chain's Grant was asked for its bytes
 }
 
 // RedisBloom's option bits, as headers have them.
@@ -152,7 +157,7 @@ func NewChain(config ChainConfig) (*Chain, error) {
 	if !(config.Rate > 0 && config.Rate < 1) {
 		return nil, fmt.Errorf("%w: a rate lies between 0 and 1, not at %v", bloom.ErrConfig, config.Rate)
 	}
-	c := &Chain{grant: config.Grant, growth: config.Growth, options: optNoRound | optForce64}
+	c := &Chain{grant: config.Grant, release: config.Release, growth: config.Growth, options: optNoRound | optForce64}
 	rate := config.Rate
 	if config.NonScaling {
 		c.options |= optNoScaling
@@ -184,19 +189,36 @@ func (c *Chain) newLayer(entries uint64, rate float64) (*layer, error) {
 
 func probesOf(perKey float64) uint32 { return uint32(math.Ceil(0.693147180559945 * perKey)) }
 
-// provide gives a layer room for its bits.
+// provide gives a layer room for its bits, if it is granted.
 func (c *Chain) provide(l *layer, m uint64, probes uint32) error {
-	if c.grant != nil {
-		if err := c.grant(m / 8); err != nil {
-			return err
-		}
+	if c.grant == nil {
+		return l.makeBits(m, probes)
 	}
-	words, mapping, err := room((m + 63) / 64)
-	if err != nil {
+	if err := c.grant(m / 8); err != nil {
 		return err
 	}
-	l.fill(words, mapping, m, probes)
-	return nil
+	err := l.makeBits(m, probes)
+	if err != nil {
+		c.giveBack(m / 8)
+	}
+	l.granted = err == nil
+	return err
+}
+
+// giveBack returns what was granted.
+func (c *Chain) giveBack(bytes uint64) {
+	if c.release != nil {
+		c.release(bytes)
+	}
+}
+
+// makeBits gives a layer bits, all clear.
+func (l *layer) makeBits(m uint64, probes uint32) error {
+	words, mapping, err := room((m + 63) / 64)
+	if err == nil {
+		l.fill(words, mapping, m, probes)
+	}
+	return err
 }
 
 // fill gives a layer its bits.
@@ -322,7 +344,7 @@ func (c *Chain) appendLayer(last *layer) error {
 		return ErrFull
 	}
 	growth := uint64(c.growth)
-	if growth == 0 || last.entries > math.MaxUint64/growth || last.index+1 >= maxChain {
+	if growth == 0 || last.entries == 0 || last.entries > math.MaxUint64/growth || last.index+1 >= maxChain {
 		return fmt.Errorf("%w: no layer is %d times as large as one for %d keys", ErrInsert, growth, last.entries)
 	}
 	next, err := c.newLayer(last.entries*growth, last.rate*0.5)
@@ -352,11 +374,15 @@ func (l *layer) anyContains(a, b uint64) (found bool) {
 	return found
 }
 
-// Close releases the memory at once. It need not be called, and may be called
-// twice; nothing else may run beside it.
+// Close releases the memory at once, and gives back what Grant has granted. Unless
+// that matters it need not be called; it may be called twice. Nothing else may run
+// beside it.
 func (c *Chain) Close() (err error) {
 	for l := c.newest.Swap(nil); l != nil; l = l.older {
 		err = errors.Join(err, l.memory.Close())
+		if l.granted {
+			c.giveBack(l.bytes())
+		}
 	}
 	return err
 }

@@ -165,30 +165,58 @@ func (h head) checkItems(links []link) error {
 	return nil
 }
 
+// LoadHeader is [ChainConfig.LoadHeader] with a Grant alone, which may be nil.
+func LoadHeader(header []byte, grant func(bytes uint64) error) (*Chain, error) {
+	return ChainConfig{Grant: grant}.LoadHeader(header)
+}
+
 // LoadHeader makes the chain that a dump's header describes, as BF.LOADCHUNK does
 // of the iterator 1 and a new name: its layers are there, their bits all clear,
-// until [Chain.LoadChunk] brings them. Grant, which may be nil, is asked before
-// each layer is made, now and when the chain grows; since a header of 73 bytes
-// can ask for terabytes, whoever takes headers from strangers should give one:
-// see [Budget].
+// until [Chain.LoadChunk] brings them. Of the config only Grant and Release count.
+// Grant is asked once for all layers of the header, and then before each that is
+// appended; since a header of 73 bytes can ask for terabytes, whoever takes headers
+// from strangers should give one: see [Budget].
 //
 // The error wraps [ErrChunkData] and what is wrong: [bloom.ErrFormat],
 // [bloom.ErrVersion], [bloom.ErrLimit] or Grant's error.
-func LoadHeader(header []byte, grant func(bytes uint64) error) (*Chain, error) {
+func (config ChainConfig) LoadHeader(header []byte) (*Chain, error) {
 	c, links, err := parseHeader(header)
+	if err == nil {
+		c.grant, c.release = config.Grant, config.Release
+		err = c.provideAll(links)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrChunkData, err)
 	}
-	c.grant = grant
+	return c, nil
+}
+
+// provideAll appends the layers that the links describe, or none.
+func (c *Chain) provideAll(links []link) error {
+	total := uint64(0)
+	for _, l := range links {
+		total += l.bytes // by their checks, all together are below 2^53
+	}
+	if c.grant != nil {
+		if err := c.grant(total); err != nil {
+			return fmt.Errorf("%d links: %w", len(links), err)
+		}
+	}
 	for i, l := range links {
 		layer := l.layer()
-		if err := c.provide(layer, l.bits, l.probes); err != nil {
+		if err := layer.makeBits(l.bits, l.probes); err != nil {
 			c.Close()
-			return nil, fmt.Errorf("%w: link %d of %d: %w", ErrChunkData, i+1, len(links), err)
+			if c.grant != nil {
+				c.giveBack(total)
+			}
+			return fmt.Errorf("link %d of %d: %w", i+1, len(links), err)
 		}
 		c.push(layer)
 	}
-	return c, nil
+	for l := c.newest.Load(); l != nil; l = l.older {
+		l.granted = c.grant != nil
+	}
+	return nil
 }
 
 // parseHeader returns a chain without layers, and the links.

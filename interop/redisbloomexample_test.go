@@ -35,7 +35,8 @@ func ExampleLoadHeader() {
 	from.Add([]byte("a"))
 
 	iterator, data := from.ScanDump(0)
-	to, err := interop.LoadHeader(data, interop.Budget(1<<20))
+	grant, _ := interop.Budget(1 << 20)
+	to, err := interop.LoadHeader(data, grant)
 	if err != nil {
 		log.Fatal(err)
 	}

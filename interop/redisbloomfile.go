@@ -48,10 +48,11 @@ func readRedisBloom(r io.Reader, _ Options) (*File, error) {
 // ReadChain reads a dump that [Chain.WriteTo] wrote, or that was put together from
 // the data of all answers of BF.SCANDUMP. Memory grows as the bytes arrive. The
 // error wraps [bloom.ErrFormat], [bloom.ErrVersion] or [bloom.ErrLimit], or is the
-// reader's. The chain has no Grant: see [Chain.SetGrant].
+// reader's. The chain has no Grant, so keys that are added can make it grow without
+// end: see [Chain.SetGrant].
 func ReadChain(r io.Reader) (*Chain, error) {
 	header := make([]byte, headerBytes)
-	if err := readAll(r, header, "the header"); err != nil {
+	if err := readFull(r, header); err != nil {
 		return nil, err
 	}
 	h := parseHead(header)
@@ -59,7 +60,7 @@ func ReadChain(r io.Reader) (*Chain, error) {
 		return nil, err
 	}
 	header = append(header, make([]byte, linkBytes*int(h.links))...)
-	if err := readAll(r, header[headerBytes:], "the header"); err != nil {
+	if err := readFull(r, header[headerBytes:]); err != nil {
 		return nil, err
 	}
 	c, links, err := parseHeader(header)
@@ -77,24 +78,25 @@ func ReadChain(r io.Reader) (*Chain, error) {
 	if n, err := io.ReadFull(r, make([]byte, 1)); n != 0 || err != io.EOF {
 		c.Close()
 		if n == 0 {
-			return nil, err
+			return nil, readError(err)
 		}
 		return nil, fmt.Errorf("%w: there are bytes behind the last link", bloom.ErrFormat)
 	}
 	return c, nil
 }
 
-// SetGrant sets who is asked before the chain grows; see [ChainConfig]. Nothing
-// else may run beside it.
-func (c *Chain) SetGrant(grant func(bytes uint64) error) { c.grant = grant }
-
-// readAll fills b; bytes that end too early are not what.
-func readAll(r io.Reader, b []byte, what string) error {
-	_, err := io.ReadFull(r, b)
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return fmt.Errorf("%w: the bytes end in %s", bloom.ErrFormat, what)
+// SetGrant sets who is asked before the chain grows, and who then gets back what
+// was granted; see [ChainConfig]. For the layers that are there it is not asked;
+// what an earlier Grant gave for them is given back. Nothing else may run beside
+// it.
+func (c *Chain) SetGrant(grant func(bytes uint64) error, release func(bytes uint64)) {
+	for l := c.open(); l != nil; l = l.older {
+		if l.granted {
+			c.giveBack(l.bytes())
+		}
+		l.granted = false
 	}
-	return err
+	c.grant, c.release = grant, release
 }
 
 // readBits reads the bytes of a link into the layer. It doubles the room each
@@ -121,7 +123,7 @@ func (layer *layer) readBits(r io.Reader, l link) (err error) {
 		}
 		part := words[have:min(have+first, uint64(len(words)))]
 		b := memory.Bytes(part)
-		if err := readAll(r, b[:min(uint64(len(b)), l.bytes-8*have)], "a link's bits"); err != nil {
+		if err := readFull(r, b[:min(uint64(len(b)), l.bytes-8*have)]); err != nil {
 			return err
 		}
 		toLittleEndian(part)

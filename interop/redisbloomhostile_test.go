@@ -72,14 +72,56 @@ func TestLoadHeaderRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.AddPair(1, 2); keys == 0 && !errors.Is(err, interop.ErrInsert) && err != nil {
+		if _, err := c.AddPair(1, 2); (keys == 0) != errors.Is(err, interop.ErrInsert) {
 			t.Errorf("%d keys: %v", keys, err)
 		}
 		if err := c.Grow(); keys == math.MaxUint64 && !errors.Is(err, interop.ErrInsert) {
 			t.Errorf("twice %d keys: %v", keys, err)
 		}
+		if n := c.AddMany([][]byte{[]byte("a"), []byte("b")}, nil); (keys == 0) != (n == 0) {
+			t.Errorf("%d keys: %d were added", keys, n)
+		}
+		if n := c.Info().Filters; n != 1 { // no layer is many times as large as none
+			t.Errorf("%d keys: the chain grew to %d layers", keys, n)
+		}
 	}
 }
+
+// manyLinks is a header of so many links like that of a header of one.
+func manyLinks(header []byte, links int) []byte {
+	many := bytes.Clone(header[:atBytes])
+	binary.LittleEndian.PutUint32(many[atLinks:], uint32(links))
+	return append(many, bytes.Repeat(header[atBytes:], links)...)
+}
+
+// TestLoadHeaderBudget: headers that are refused leave a budget as it was.
+func TestLoadHeaderBudget(t *testing.T) {
+	const limit = 1000 // six layers of 144 bytes
+	grant, release := interop.Budget(limit)
+	one := redisHeader(t, 0, 0, 0)
+	for range 10 {
+		for _, links := range []int{7, maxLinks} {
+			if _, err := interop.LoadHeader(manyLinks(one, links), grant); !errors.Is(err, bloom.ErrBudget) || !errors.Is(err, interop.ErrChunkData) {
+				t.Fatalf("%d links: %v, want ErrBudget", links, err)
+			}
+		}
+		c, err := interop.ChainConfig{Grant: grant, Release: release}.LoadHeader(manyLinks(one, 6))
+		if err != nil {
+			t.Fatalf("six links after others were refused: %v", err)
+		}
+		if _, err := interop.LoadHeader(one, grant); !errors.Is(err, bloom.ErrBudget) {
+			t.Fatalf("a seventh layer: %v, want ErrBudget", err)
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := grant(limit); err != nil {
+		t.Errorf("after all are closed: %v", err)
+	}
+}
+
+const maxLinks = 1100
 
 // terabytes is a header that claims 4 TiB, and agrees with itself.
 func terabytes(t testing.TB) []byte {
@@ -94,7 +136,11 @@ func TestRedisBloomClaims(t *testing.T) {
 	value := redisValue(t)
 	binary.BigEndian.PutUint64(value[len(value)-8:], 1<<42) // the string's length
 	for name, read := range map[string]func() error{
-		"LOADCHUNK": func() error { _, err := interop.LoadHeader(header, interop.Budget(1<<30)); return err },
+		"LOADCHUNK": func() error {
+			grant, _ := interop.Budget(1 << 30)
+			_, err := interop.LoadHeader(header, grant)
+			return err
+		},
 		"file": func() error {
 			_, err := interop.ReadChain(io.MultiReader(bytes.NewReader(header), bytes.NewReader(make([]byte, 1000))))
 			return err
@@ -181,7 +227,10 @@ func FuzzRedisBloom(f *testing.F) {
 	f.Add(redisHeader(f, atOptions, 4, 1), int64(math.MinInt64), []byte("1"))
 	f.Add(redisHeader(f, atKeys, 8, 0), int64(145), make([]byte, 144))
 	f.Fuzz(func(t *testing.T, file []byte, iterator int64, data []byte) {
-		if loaded, err := interop.LoadHeader(file, interop.Budget(1<<20)); err == nil {
+		var config interop.ChainConfig
+		config.Grant, config.Release = interop.Budget(1 << 20)
+		loaded, err := config.LoadHeader(file)
+		if err == nil {
 			if err := loaded.LoadChunk(iterator, data); err == nil && len(data) > 0 {
 				if next, got := loaded.ScanDump(iterator - int64(len(data))); iterator > int64(len(data)) && (next < iterator || !bytes.HasPrefix(got, data)) {
 					t.Fatalf("chunk %x reads back as %x", data, got)
@@ -190,6 +239,9 @@ func FuzzRedisBloom(f *testing.F) {
 			useChain(t, loaded)
 		} else if !errors.Is(err, interop.ErrChunkData) {
 			t.Fatalf("error %v, want ErrChunkData", err)
+		}
+		if err := config.Grant(1 << 20); err != nil {
+			t.Fatalf("the budget was not given back: %v", err)
 		}
 		read, err := interop.ReadChain(bytes.NewReader(file))
 		if err != nil {

@@ -187,7 +187,7 @@ func (c *Chain) Single() (*bloom.Classic, bool) {
 // [bloom.SchemeRedisBloom].
 func ChainOf(f *bloom.Classic) (*Chain, error) {
 	if f.Scheme() != bloom.SchemeRedisBloom {
-		return nil, fmt.Errorf("%w: they are of the scheme %v, and must be of %v: build the filter again from its keys", ErrScheme, f.Scheme(), bloom.SchemeRedisBloom)
+		return nil, otherScheme(f.Scheme(), bloom.SchemeRedisBloom)
 	}
 	plan, report := f.Plan(), f.Report()
 	l := &layer{entries: max(plan.Keys, 1), perKey: float64(plan.Bits) / float64(max(plan.Keys, 1)), size: report.Added}

@@ -387,7 +387,7 @@ func TestChainReport(t *testing.T) {
 // TestChainBudget: a layer that the budget does not hold is refused, with its
 // bytes, and the chain goes on answering.
 func TestChainBudget(t *testing.T) {
-	grant := interop.Budget(1000)
+	grant, release := interop.Budget(1000)
 	c := mustChain(t, interop.ChainConfig{Keys: 100, Growth: 8, Grant: grant})
 	if _, err := interop.NewChain(interop.ChainConfig{Keys: 10_000, Grant: grant}); !errors.Is(err, bloom.ErrBudget) {
 		t.Errorf("a chain over the budget: %v", err)
@@ -414,9 +414,26 @@ func TestChainBudget(t *testing.T) {
 	if n := c.AddMany(keys, isNew); n != 0 || slices.Contains(isNew, true) {
 		t.Errorf("%d keys are new, answers %v", n, isNew)
 	}
-	c.SetGrant(nil)
+	c.SetGrant(nil, nil)
 	if !c.Add([]byte("one more")) || c.Info().Filters != 2 {
 		t.Errorf("without a budget: %v", c)
+	}
+	// That chain has no Release, so its 144 bytes stay taken; others give theirs back.
+	for range 10 {
+		c := mustChain(t, interop.ChainConfig{Keys: 100, Grant: grant, Release: release})
+		if err := c.Grow(); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := c.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	c = mustChain(t, interop.ChainConfig{Keys: 100, Grant: grant, Release: release})
+	c.SetGrant(nil, nil)
+	if err := grant(1000 - 144); err != nil {
+		t.Errorf("after all others are closed, or have another Grant: %v", err)
 	}
 }
 

@@ -76,7 +76,7 @@ func (r *rdbReader) Read(b []byte) (int, error) {
 
 func (r *rdbReader) bytes(b []byte) []byte {
 	if r.err == nil {
-		r.err = readAll(r, b, "the value")
+		r.err = readFull(r, b)
 	}
 	return b
 }
@@ -255,7 +255,7 @@ func (r *rdbReader) trailer() error {
 	if _, err := r.from.ReadByte(); err == nil {
 		return fmt.Errorf("%w: there are bytes behind the checksum", bloom.ErrFormat)
 	} else if err != io.EOF {
-		return err
+		return readError(err)
 	}
 	return nil
 }

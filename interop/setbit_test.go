@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 
@@ -157,57 +156,6 @@ func TestSetBitTrims(t *testing.T) {
 	if got := written(); len(got) != 0x10ffff/8+1 || got[0] != 0x40 || got[0x10ffff/8] != 1 || bytes.Count(got, []byte{0}) != len(got)-2 {
 		t.Errorf("bits 1 and %d are written as %d bytes", 0x10ffff, len(got))
 	}
-}
-
-// TestJavaAndRedisWriters: which schemes the formats take, and that they tell of
-// a disk that is full after any number of bytes.
-func TestJavaAndRedisWriters(t *testing.T) {
-	for name, can := range map[string][]bloom.Scheme{
-		"dcso":              {bloom.SchemeDCSO},
-		"guava":             {bloom.SchemeGuava32, bloom.SchemeGuava64},
-		"java-bitset":       {bloom.SchemeJavaBitSet},
-		"java-bitset-bytes": {bloom.SchemeJavaBitSet},
-		"redis-setbit":      {bloom.SchemeJavaBitSet, bloom.SchemeRedisSetBit},
-	} {
-		for _, s := range bloom.Schemes() {
-			f, err := bareConfig(s, 1<<10, 2).New()
-			if err != nil {
-				t.Fatal(err)
-			}
-			f.AddString("Titanic")
-			var whole bytes.Buffer
-			err = (&interop.File{Filter: f}).Write(&whole, format(t, name))
-			if !slices.Contains(can, s) {
-				if !errors.Is(err, interop.ErrScheme) || whole.Len() != 0 {
-					t.Errorf("%v as %s: %d bytes, %v, want none and ErrScheme", s, name, whole.Len(), err)
-				}
-				continue
-			}
-			if err != nil {
-				t.Errorf("%v as %s: %v", s, name, err)
-			}
-			for room := range whole.Len() {
-				disk := disk{room}
-				if err := (&interop.File{Filter: f}).Write(&disk, format(t, name)); !errors.Is(err, errFull) {
-					t.Fatalf("%v as %s: the disk is full after %d of %d bytes, and the error %v", s, name, room, whole.Len(), err)
-				}
-			}
-		}
-	}
-}
-
-// disk has room for so many bytes.
-type disk struct{ room int }
-
-var errFull = errors.New("disk full")
-
-func (d *disk) Write(b []byte) (int, error) {
-	n := min(len(b), d.room)
-	d.room -= n
-	if n < len(b) {
-		return n, errFull
-	}
-	return n, nil
 }
 
 // TestBitSetFilters writes the Java class's filters as toByteArray does, and reads

@@ -89,6 +89,9 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if o.data != "" {
+		logRecovered(log, filters.Recovered())
+	}
 	err = o.serve(cmd, filters, config)
 	return errors.Join(err, filters.Close())
 }

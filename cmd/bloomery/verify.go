@@ -17,6 +17,8 @@ type verifyCommand struct {
 	secret    string
 	normalize string
 	asJSON    bool
+	repair    bool
+	yes       bool
 	formatFlags
 }
 
@@ -34,11 +36,17 @@ Printed is the interval that holds the true rate in 95% of all cases (Clopper
 and Pearson 1934). As one sound filter in twenty would be outside, the rate is
 judged by the interval of 99.99%.
 
+Of a directory, a server's data are verified, while no server runs: snapshot and
+log. With --repair damage is mended as far as it can be: it says first what
+becomes unknown, and a filter that has lost bits or adds answers "perhaps" to all
+keys from then on, never "no".
+
 The exit code is 2 if the file is damaged, and 1 if a member is missing or the
 rate is not what the bits say.`,
 		Example: `  bloomery verify list.bloom
   bloomery verify --members hashes.txt list.bloom
-  bloomery verify --random 1e8 --json list.bloom`,
+  bloomery verify --random 1e8 --json list.bloom
+  bloomery verify --repair /var/lib/bloomery`,
 		Args:                  someFilters("bloomery verify seen.bloom"),
 		RunE:                  v.run,
 		DisableFlagsInUseLine: true,
@@ -46,6 +54,8 @@ rate is not what the bits say.`,
 	flags := cmd.Flags()
 	flags.StringVar(&v.members, "members", "", "a `FILE` of lines that were added; - is standard input")
 	flags.Var(&v.random, "random", "how many random keys to look up")
+	flags.BoolVar(&v.repair, "repair", false, "mend a damaged data directory, after saying what becomes unknown")
+	flags.BoolVar(&v.yes, "yes", false, "with --repair: do not ask")
 	addNull(cmd, &v.null)
 	addSecret(cmd, &v.secret)
 	addNormalize(cmd, &v.normalize)
@@ -82,6 +92,12 @@ const (
 func (v *verifyCommand) run(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
 		return usagef("name one filter file: bloomery verify seen.bloom")
+	}
+	if isDirectory(args[0]) {
+		return v.verifyDirectory(cmd, args[0])
+	}
+	if v.repair {
+		return usagef("--repair is for a server's data directory: build a damaged filter again, or take a copy that is whole")
 	}
 	f, err := v.open(args[0], toRead)
 	if err != nil {

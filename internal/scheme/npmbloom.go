@@ -9,12 +9,13 @@ import (
 // The npm package bloom-filters (Callidon): the low halves of two XXH64 with
 // seeds that follow one another, and enhanced double hashing.
 
-// npmSeed is the package's default seed, of which it uses 32 bits.
+// npmSeed is the package's default seed. It adds 1 and 2 to a seed, and then uses
+// 32 bits of each.
 const npmSeed = 0x1234567890
 
 func fillNPMBloom(at []uint64, key []byte, m, seed uint64) {
 	key = npmBytes(key)
-	first, second := npmHash(key, uint64(uint32(seed))+1), npmHash(key, uint64(uint32(seed))+2)
+	first, second := npmHash(key, uint64(uint32(seed)+1)), npmHash(key, uint64(uint32(seed)+2))
 	for i := range at {
 		n := uint64(i)
 		at[i] = (first + n*second + (n*n*n-n)/6) % m

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/bloomery/bloom/store"
+	"github.com/spf13/cobra"
+)
+
+// The data directory of a server, looked at while no server has it.
+
+// verifyDirectory reads all of it, and repairs it if that was asked for.
+func (v *verifyCommand) verifyDirectory(cmd *cobra.Command, dir string) error {
+	if v.members != "" || v.secret != "" || v.normalize != "" {
+		return usagef("%s is a server's data directory: --members, --secret and --normalize are for filter files", dir)
+	}
+	found, err := store.Verify(dir)
+	switch {
+	case err == nil && v.asJSON:
+		return printJSON(cmd.OutOrStdout(), directoryVerdict{dir, true, found.Values, found.Records, found.Adds, found.TornBytes})
+	case err == nil:
+		return printRecovered(cmd, dir, found)
+	case !v.repair || !errors.Is(err, store.ErrDamaged):
+		return err
+	}
+	complain(cmd.ErrOrStderr(), err)
+	if err := store.Repair(dir, func(unknown []string) bool { return v.agree(cmd, dir, unknown) }); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "bloomery: %s: is repaired; the damaged files are kept under names that begin with damaged-\n", dir)
+	return nil
+}
+
+// directoryVerdict is what verify says of a data directory.
+type directoryVerdict struct {
+	Directory string `json:"directory"`
+	OK        bool   `json:"ok"`
+	Values    int    `json:"values"`
+	Records   uint64 `json:"log_records"`
+	Adds      uint64 `json:"log_adds"`
+	Torn      uint64 `json:"torn_bytes"`
+}
+
+func printRecovered(cmd *cobra.Command, dir string, found store.Recovery) error {
+	t := &table{to: cmd.OutOrStdout()}
+	t.row("directory", "%s", dir)
+	t.row("checksums", "all good")
+	t.row("values", "%s", commas(uint64(found.Values)))
+	t.row("snapshot", "%s (%s bytes)", orNothing(found.Snapshot), commas(found.Bytes))
+	t.row("log", "%s records with %s adds, %s bytes in %d files", commas(found.Records), commas(found.Adds), commas(found.LogBytes), found.Segments)
+	if found.TornBytes > 0 {
+		t.row("torn", "%s bytes at the end of %s, which were being written when it ended", commas(found.TornBytes), found.Torn)
+	}
+	return t.err
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// agree says what becomes unknown, and asks.
+func (v *verifyCommand) agree(cmd *cobra.Command, dir string, unknown []string) bool {
+	stderr := cmd.ErrOrStderr()
+	for _, what := range unknown {
+		fmt.Fprintf(stderr, "bloomery: %s\n", what)
+	}
+	if v.yes {
+		return true
+	}
+	if !isTerminal(cmd.InOrStdin()) {
+		fmt.Fprintf(stderr, "bloomery: %s: repeat with --yes to go on\n", dir)
+		return false
+	}
+	fmt.Fprint(stderr, "go on? [y/N] ")
+	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	return strings.EqualFold(strings.TrimSpace(answer), "y")
+}
+
+// logRecovered says what a server found when it started.
+func logRecovered(log *slog.Logger, found store.Recovery) {
+	if found.Fresh {
+		log.Info("a new data directory")
+		return
+	}
+	log.Info("recovered", "values", found.Values, "snapshot", found.Snapshot, "snapshot bytes", found.Bytes,
+		"log bytes", found.LogBytes, "log adds", found.Adds, "took", found.Took)
+	if found.TornBytes > 0 {
+		log.Warn("the log ended in the middle of a record, which was cut off", "file", found.Torn, "bytes", found.TornBytes)
+	}
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
