@@ -204,5 +204,5 @@ func (r *recordReader) fill(length int) error {
 
 // damaged is the error of what is no record where there must be one.
 func (r *recordReader) damaged(what string) error {
-	return fmt.Errorf("%w: %s, byte %d: %s: put the directory back from a backup, or let bloomery repair it (store.Repair), which says before what becomes unknown", ErrDamaged, r.name, r.at, what)
+	return fmt.Errorf("%w: %s, byte %d: %s: put the directory back from a backup, or repair it, which says before what becomes unknown", ErrDamaged, r.name, r.at, what)
 }

@@ -87,7 +87,7 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	}
 	filters, err := store.OpenLocal(store.LocalConfig{Dir: o.data, Memory: uint64(o.memory), Level: level})
 	if err != nil {
-		return err
+		return withRepair(o.data, err)
 	}
 	if o.data != "" {
 		logRecovered(log, filters.Recovered())

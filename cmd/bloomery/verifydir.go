@@ -26,7 +26,7 @@ func (v *verifyCommand) verifyDirectory(cmd *cobra.Command, dir string) error {
 	case err == nil:
 		return printRecovered(cmd, dir, found)
 	case !v.repair || !errors.Is(err, store.ErrDamaged):
-		return err
+		return withRepair(dir, err)
 	}
 	complain(cmd.ErrOrStderr(), err)
 	if err := store.Repair(dir, func(unknown []string) bool { return v.agree(cmd, dir, unknown) }); err != nil {
@@ -95,6 +95,14 @@ func logRecovered(log *slog.Logger, found store.Recovery) {
 	if found.TornBytes > 0 {
 		log.Warn("the log ended in the middle of a record, which was cut off", "file", found.Torn, "bytes", found.TornBytes)
 	}
+}
+
+// withRepair names the directory that an error is about, and the way out.
+func withRepair(dir string, err error) error {
+	if errors.Is(err, store.ErrDamaged) {
+		return fmt.Errorf("%s: %w: bloomery verify --repair %s", dir, err, dir)
+	}
+	return err
 }
 
 func isDirectory(path string) bool {
