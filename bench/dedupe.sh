@@ -141,7 +141,7 @@ for name in $names; do
 	memory=$(cat "$dir/$name.null" "$dir/$name.pipe" | awk '$3 > max { max = $3 } END { printf "%.0f", max / 1024 }')
 	printf '| %.2f s | %s MiB |\n' "$(median "$dir/$name.null" 2)" "$memory"
 done
-filter=$("$dir/bloomery" plan -n "$N" -p 1e-6 --json | sed 's/.*"bytes":\([0-9]*\).*/\1/')
+filter=$("$dir/bloomery" plan -n "$N" -p 1e-6 | awk '/^memory/ { gsub(",", ""); print $2 }')
 echo
 echo "The filter of \`-n $N\` alone takes $((filter / 1048576)) MiB."
 

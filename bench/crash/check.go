@@ -1,0 +1,363 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/bloomery/bloom/internal/resp"
+)
+
+// A promise is what must be there after a crash.
+type promise struct {
+	level string
+	cut   time.Time // when the power went; zero: the process was killed
+}
+
+// lossy reports whether the last moment's commands may be gone, names included.
+func (p promise) lossy() bool { return !p.cut.IsZero() && p.level == "everysec" }
+
+// Losses are what was acknowledged and is gone, as the promise allows.
+type losses struct {
+	adds   int
+	oldest time.Duration // how long before the cut the first of them was acknowledged
+}
+
+func (l *losses) add(adds int, age time.Duration) {
+	l.adds += adds
+	l.oldest = max(l.oldest, age)
+}
+
+// checker compares what a server has with what it must have.
+type checker struct {
+	*client
+	plant   *plant
+	promise promise
+	savedAt time.Time // at level none: what was acknowledged before is in a snapshot
+	all     bool      // look also for keys that were found before
+	lost    losses
+}
+
+// needed reports whether an acknowledged span has to be there.
+func (k *checker) needed(s span) bool {
+	return s.certain || !s.acked.IsZero() && (k.promise.level != "none" || s.acked.Before(k.savedAt))
+}
+
+// check looks for everything, and makes what it found the model's new beginning.
+func (p *plant) check(address string, made promise, all bool) (losses, error) {
+	c, err := dial(address)
+	if err != nil {
+		return losses{}, err
+	}
+	defer c.conn.Close()
+	k := &checker{client: c, plant: p, promise: made, all: all}
+	for _, w := range p.workers {
+		if w.failure != nil {
+			return losses{}, w.failure
+		}
+		if w.savedAt.After(k.savedAt) {
+			k.savedAt = w.savedAt
+		}
+	}
+	for _, w := range p.workers {
+		if err := k.worker(w); err != nil {
+			return k.lost, fmt.Errorf("worker %d: %w", w.id, err)
+		}
+	}
+	for i := range sharedFilters {
+		if err := k.shared(i); err != nil {
+			return k.lost, fmt.Errorf("%s: %w", sharedName(i), err)
+		}
+	}
+	return k.lost, nil
+}
+
+// seen is what the server has under a worker's names.
+type seen struct {
+	from, to time.Time // when it was asked
+	slots    [lastingNames + expiringNames]struct {
+		kind    string
+		text    string
+		expires int64
+		card    int
+		objects map[*object]found
+	}
+}
+
+// found is what a name has of an object's keys.
+type found struct {
+	missing []int // keys of each span
+	first   int   // the first op of which a needed key is missing
+}
+
+// worker finds out how far the worker's commands took effect.
+func (k *checker) worker(w *worker) error {
+	s, err := k.look(w)
+	if err != nil {
+		return err
+	}
+	var why error
+	for p := w.acked; p <= len(w.ops); p++ {
+		err := k.matches(w, s, p)
+		if err == nil {
+			w.settle(p, s.has)
+			return nil
+		}
+		if why == nil {
+			why = err
+		}
+	}
+	if !k.promise.lossy() {
+		return why
+	}
+	for p := w.acked - 1; p >= 0; p-- {
+		if k.matches(w, s, p) != nil {
+			continue
+		}
+		adds := 0
+		for i := p; i < w.acked; i++ {
+			if o := &w.ops[i]; o.object != nil {
+				adds += w.spanOf(o).count
+			}
+		}
+		k.lost.add(adds, k.promise.cut.Sub(w.ops[p].acked))
+		w.settle(p, s.has)
+		return nil
+	}
+	return fmt.Errorf("no earlier state either: %w", why)
+}
+
+// look asks for all names of a worker.
+func (k *checker) look(w *worker) (*seen, error) {
+	s := &seen{from: time.Now()}
+	for slot := range s.slots {
+		k.command("TYPE", w.name(slot))
+		k.command("PEXPIRETIME", w.name(slot))
+		k.command("GET", w.name(slot))
+		k.command("BF.CARD", w.name(slot))
+	}
+	if err := k.flush(); err != nil {
+		return nil, err
+	}
+	for slot := range s.slots {
+		var replies [4]resp.Reply
+		for i := range replies {
+			var err error
+			if replies[i], err = k.reply(); err != nil {
+				return nil, err
+			}
+		}
+		at := &s.slots[slot]
+		at.kind, at.expires, at.card = replies[0].Text, replies[1].Integer, int(replies[3].Integer)
+		if at.kind == "string" {
+			at.text = replies[2].Text
+		}
+		at.objects = map[*object]found{}
+	}
+	s.to = time.Now()
+	return s, nil
+}
+
+// matches reports whether the names are as p of the worker's commands leave them,
+// and have all keys that these commands added.
+func (k *checker) matches(w *worker, s *seen, p int) error {
+	state := w.state(p)
+	for slot, e := range state {
+		at, absent := &s.slots[slot], s.slots[slot].kind == "none"
+		if e.expires != 0 && (absent && s.to.UnixMilli() >= e.expires) {
+			continue // it has ended
+		}
+		switch {
+		case e.empty():
+			if !absent {
+				return fmt.Errorf("%s is a %s, want nothing", w.name(slot), at.kind)
+			}
+			continue
+		case e.expires != 0 && s.from.UnixMilli() > e.expires:
+			return fmt.Errorf("%s has outlived its end by %d ms", w.name(slot), s.from.UnixMilli()-e.expires)
+		case absent:
+			return fmt.Errorf("%s is gone", w.name(slot))
+		case e.expires == 0 && at.expires != -1 || e.expires != 0 && at.expires != e.expires:
+			return fmt.Errorf("%s ends at %d, want %d", w.name(slot), at.expires, e.expires)
+		case e.object == nil && at.text != e.text:
+			return fmt.Errorf("%s is %q, want %q", w.name(slot), at.text, e.text)
+		case e.object != nil && at.kind != "MBbloom--":
+			return fmt.Errorf("%s is a %s, want a %s filter", w.name(slot), at.kind, e.object.kind)
+		}
+		if e.object != nil {
+			if err := k.hasKeys(w, s, slot, e.object, p); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// hasKeys reports whether the name has the keys that the first p commands added to
+// the object, and counts them.
+func (k *checker) hasKeys(w *worker, s *seen, slot int, o *object, p int) error {
+	at := &s.slots[slot]
+	have, ok := at.objects[o]
+	if !ok {
+		missing, err := k.missing(w.name(slot), w.id, o.spans)
+		if err != nil {
+			return err
+		}
+		have = found{missing: missing, first: math.MaxInt}
+		for i, n := range missing {
+			if n > 0 && k.needed(o.spans[i]) {
+				if o.spans[i].certain {
+					have.first = -1
+				}
+				have.first = min(have.first, o.spans[i].op)
+			}
+		}
+		at.objects[o] = have
+	}
+	if e := w.state(p)[slot]; e.expires != 0 && time.Now().UnixMilli() >= e.expires {
+		return nil // it has ended since its kind was asked for
+	}
+	if have.first < w.first+p {
+		lost, of, first := 0, 0, time.Time{}
+		for i, n := range have.missing {
+			if x := o.spans[i]; k.needed(x) && (x.certain || x.op < w.first+p) {
+				of += x.count
+				if lost += n; n > 0 && first.IsZero() {
+					first = x.acked
+				}
+			}
+		}
+		return fmt.Errorf("LOST: %s, a %s filter, has lost %d of %d acknowledged keys, the first acknowledged at %v; it counts %d", w.name(slot), o.kind, lost, of, first.Format(time.StampMicro), at.card)
+	}
+	fresh := 0
+	for _, x := range o.spans {
+		if k.needed(x) && (x.certain || x.op < w.first+p) {
+			fresh += x.fresh
+		}
+	}
+	if at.card < fresh {
+		return fmt.Errorf("%s, a %s filter, counts %d keys, and %d were new", w.name(slot), o.kind, at.card, fresh)
+	}
+	return nil
+}
+
+// has reports whether all keys of the span are there.
+func (s *seen) has(o *object, x span) bool {
+	for slot := range s.slots {
+		have, ok := s.slots[slot].objects[o]
+		if !ok {
+			continue
+		}
+		for i := range have.missing {
+			if o.spans[i].from == x.from {
+				return have.missing[i] == 0
+			}
+		}
+	}
+	return false
+}
+
+// Queries go out in commands of so many keys, and so many of these at once.
+const (
+	queryKeys = 500
+	queries   = 20
+)
+
+// missing counts the keys of each span that a filter does not have.
+func (k *checker) missing(name string, owner int, spans []span) ([]int, error) {
+	missing := make([]int, len(spans))
+	type asked struct{ span, number int }
+	var keys []asked
+	ask := func() error {
+		for at := 0; at < len(keys); at += queryKeys {
+			part := keys[at:min(at+queryKeys, len(keys))]
+			k.begin(2 + len(part))
+			k.word("BF.MEXISTS")
+			k.word(name)
+			for _, a := range part {
+				k.word(key(owner, a.number))
+			}
+		}
+		if err := k.flush(); err != nil {
+			return err
+		}
+		for at := 0; at < len(keys); at += queryKeys {
+			r, err := k.reply()
+			if err != nil {
+				return err
+			}
+			if want := min(queryKeys, len(keys)-at); len(r.Items) != want {
+				return fmt.Errorf("%s: %d answers of %d: %c %.200q", name, len(r.Items), want, r.Kind, r.Text)
+			}
+			for i, item := range r.Items {
+				if item.Integer == 0 {
+					missing[keys[at+i].span]++
+				}
+			}
+		}
+		keys = keys[:0]
+		return nil
+	}
+	for i, s := range spans {
+		for j := range s.count {
+			if keys = append(keys, asked{i, s.from + j}); len(keys) == queryKeys*queries {
+				if err := ask(); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return missing, ask()
+}
+
+// shared looks for the keys of a filter that all add to.
+func (k *checker) shared(i int) error {
+	var spans []span
+	if k.all {
+		spans = append(spans, k.plant.certain[i]...)
+	}
+	for _, w := range k.plant.workers {
+		spans = append(spans, w.shared[i]...)
+		w.shared[i] = w.shared[i][:0]
+	}
+	missing, err := k.missing(sharedName(i), sharedOwner, spans)
+	if err != nil {
+		return err
+	}
+	fresh, gone := 0, 0
+	var kept []span
+	for j, s := range spans {
+		switch n := missing[j]; {
+		case n == 0:
+			if !s.certain {
+				fresh += s.fresh
+			}
+			s.certain = true
+			kept = append(kept, s)
+		case !k.needed(s):
+			if !s.acked.IsZero() { // level none
+				k.lost.add(n, 0)
+				gone += n
+			}
+		case k.promise.lossy() && !s.certain:
+			k.lost.add(n, k.promise.cut.Sub(s.acked))
+			gone += n
+		default:
+			return fmt.Errorf("LOST: %d of %d keys that were acknowledged at %v", n, s.count, s.acked.Format(time.StampMicro))
+		}
+	}
+	if !k.all {
+		kept = append(k.plant.certain[i], kept...)
+	}
+	k.plant.certain[i] = kept
+	r, err := k.do("BF.CARD", sharedName(i))
+	if err != nil {
+		return err
+	}
+	if want := k.plant.cards[i] + int64(fresh); gone == 0 && r.Integer < want {
+		return fmt.Errorf("it counts %d keys, and %s were new", r.Integer, strconv.FormatInt(want, 10))
+	}
+	k.plant.cards[i] = r.Integer
+	return nil
+}

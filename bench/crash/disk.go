@@ -1,0 +1,190 @@
+package main
+
+import (
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fs"
+	"github.com/hanwen/go-fuse/v2/fuse"
+)
+
+// A disk is a directory that the power can be cut from: a file system of the
+// kernel's (FUSE), in this process's memory, that keeps what was synced apart from
+// what was only written. It promises no more than POSIX does:
+//
+//   - fsync of a file makes its bytes durable, but not that it has a name;
+//   - fsync of the directory makes the names durable.
+//
+// When the power is cut, of the bytes that were not synced each sector of 512 is
+// there or not, at random; and of the changes of names that were not synced the
+// first ones, up to a random one.
+type disk struct {
+	mu      sync.Mutex
+	rng     *rand.Rand
+	names   map[string]*content // as the server sees them
+	durable map[string]*content // as of the last fsync of the directory
+	renamed []func(map[string]*content)
+	off     time.Time // when the power went
+
+	fault   *fault
+	faulted time.Time // when it came
+
+	syncs, torn int
+}
+
+// A content is what is in a file.
+type content struct {
+	ino      uint64
+	bytes    []byte
+	durable  []byte
+	unsynced []extent // of bytes
+}
+
+type extent struct{ from, to int }
+
+// A fault is one call that fails, and how.
+type fault struct {
+	call string // write, fsync or fsyncdir
+	skip int    // how many of these calls go well before
+	err  syscall.Errno
+	part bool // of a write, a part is written
+}
+
+const (
+	sector   = 512
+	syncTime = time.Millisecond // that an fsync takes
+)
+
+// lastIno is the number of the file that was made last, on any disk.
+var lastIno atomic.Uint64
+
+func newDisk(rng *rand.Rand) *disk {
+	return &disk{rng: rng, names: map[string]*content{}, durable: map[string]*content{}}
+}
+
+// mount shows the disk at a directory. The function that it returns ends that.
+func (d *disk) mount(at string) (unmount func() error, err error) {
+	if err := os.MkdirAll(at, 0o700); err != nil {
+		return nil, err
+	}
+	server, err := fs.Mount(at, &directory{disk: d}, &fs.Options{
+		MountOptions: fuse.MountOptions{DirectMountStrict: true, FsName: "bloomery-power", Name: "power"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return func() error {
+		err := errors.New("never tried")
+		for range 100 {
+			if err = server.Unmount(); err == nil {
+				return nil
+			}
+			time.Sleep(20 * time.Millisecond) // the server's files are being closed
+		}
+		return errors.Join(err, syscall.Unmount(at, syscall.MNT_DETACH))
+	}, nil
+}
+
+// cut takes the power away: nothing becomes durable from now on.
+func (d *disk) cut() time.Time {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.off.IsZero() {
+		d.off = time.Now()
+	}
+	return d.off
+}
+
+// restored is the disk when the power is back.
+func (d *disk) restored() *disk {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	next := newDisk(d.rng)
+	names := maps.Clone(d.durable)
+	keep := d.rng.IntN(len(d.renamed) + 1)
+	for _, change := range d.renamed[:keep] {
+		change(names)
+	}
+	for name, c := range names {
+		survived := d.survived(c)
+		next.names[name] = &content{ino: c.ino, bytes: survived, durable: append([]byte(nil), survived...)}
+	}
+	next.durable = maps.Clone(next.names)
+	return next
+}
+
+// survived is what the power leaves of a file.
+func (d *disk) survived(c *content) []byte {
+	b := append([]byte(nil), c.durable...)
+	whole, none := d.rng.IntN(4) == 0, d.rng.IntN(4) == 0
+	for _, e := range c.unsynced {
+		if none {
+			break
+		}
+		for from := e.from; from < e.to; {
+			to := min((from/sector+1)*sector, e.to, len(c.bytes))
+			if to <= from {
+				break
+			}
+			if whole || d.rng.IntN(2) == 0 {
+				b = grown(b, to)
+				copy(b[from:to], c.bytes[from:to])
+			} else {
+				d.torn++
+			}
+			from = to
+		}
+	}
+	return b
+}
+
+func grown(b []byte, size int) []byte {
+	if len(b) < size {
+		b = append(b, make([]byte, size-len(b))...)
+	}
+	return b
+}
+
+// fails reports whether this call is the one to fail.
+func (d *disk) fails(call string) (syscall.Errno, bool) {
+	if !d.off.IsZero() {
+		return syscall.EIO, true
+	}
+	f := d.fault
+	if f == nil || f.call != call {
+		return 0, false
+	}
+	if f.skip--; f.skip >= 0 {
+		return 0, false
+	}
+	d.fault, d.faulted = nil, time.Now()
+	return f.err, true
+}
+
+// directory is the root, and all there is.
+type directory struct {
+	fs.Inode
+	*disk
+}
+
+var (
+	_ fs.NodeLookuper  = (*directory)(nil)
+	_ fs.NodeCreater   = (*directory)(nil)
+	_ fs.NodeUnlinker  = (*directory)(nil)
+	_ fs.NodeRenamer   = (*directory)(nil)
+	_ fs.NodeReaddirer = (*directory)(nil)
+	_ fs.NodeFsyncer   = (*directory)(nil)
+	_ fs.NodeGetattrer = (*directory)(nil)
+	_ fs.NodeOpener    = (*file)(nil)
+	_ fs.NodeGetattrer = (*file)(nil)
+	_ fs.NodeSetattrer = (*file)(nil)
+	_ fs.NodeReader    = (*file)(nil)
+	_ fs.NodeWriter    = (*file)(nil)
+	_ fs.NodeFsyncer   = (*file)(nil)
+)

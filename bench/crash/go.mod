@@ -1,0 +1,12 @@
+module github.com/bloomery/bloom/bench/crash
+
+go 1.26.0
+
+replace github.com/bloomery/bloom => ../..
+
+require github.com/bloomery/bloom v0.0.0-00010101000000-000000000000
+
+require (
+	github.com/hanwen/go-fuse/v2 v2.12.1
+	golang.org/x/sys v0.49.0 // indirect
+)

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// tally is what came of the cycles of a level.
+type tally struct {
+	mu       sync.Mutex
+	kills    int // under load
+	starting int // while it started
+	stops    int // orderly ones
+	adds     int
+	commands int
+	allowed  int // acknowledged adds that were lost, as the level allows
+	restarts []time.Duration
+	failure  error
+}
+
+// Cycles with one directory, and how often all its keys are looked for.
+const (
+	cyclesPerDirectory = 50
+	fullCheckEvery     = 10
+	stopEvery          = 20
+)
+
+// killAgain kills the server of a level cycles times, several at once.
+func killAgain(o options, level string) *tally {
+	t := &tally{}
+	var left sync.WaitGroup
+	share := (o.cycles + o.parallel - 1) / o.parallel
+	for i := range o.parallel {
+		left.Go(func() {
+			rng := rand.New(rand.NewPCG(o.seed, uint64(i)))
+			for done := 0; done < share && !t.failed(); done += cyclesPerDirectory {
+				dir := filepath.Join(o.dir, fmt.Sprintf("%s-%d-%d", level, i, done))
+				err := t.directory(newPlant(o.binary, dir, level, rng), min(cyclesPerDirectory, share-done))
+				if err != nil {
+					t.fail(fmt.Errorf("%s, seed %d, directory %s: %w", level, o.seed, dir, err))
+					return
+				}
+				os.RemoveAll(dir)
+			}
+		})
+	}
+	left.Wait()
+	return t
+}
+
+func (t *tally) failed() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.failure != nil
+}
+
+func (t *tally) fail(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.failure == nil {
+		t.failure = err
+	}
+}
+
+// directory kills the server of one directory again and again.
+func (t *tally) directory(p *plant, cycles int) error {
+	if err := p.begin(); err != nil {
+		return err
+	}
+	defer func() { p.process.kill() }()
+	for n := 1; n <= cycles; n++ {
+		if err := t.cycle(p, n == cycles || n%fullCheckEvery == 0, n%stopEvery == stopEvery-1); err != nil {
+			return fmt.Errorf("cycle %d: %w\nthe server said:\n%s", n, err, p.process.printed())
+		}
+	}
+	t.mu.Lock()
+	t.adds += p.adds()
+	t.commands += p.commandsDone()
+	t.mu.Unlock()
+	return nil
+}
+
+// cycle kills the server under load, perhaps again while it starts, and looks
+// whether everything is there. Before that it is stopped in order, if that is asked
+// for: then everything must be there at any level.
+func (t *tally) cycle(p *plant, all, stop bool) error {
+	if stop {
+		if err := t.stop(p); err != nil {
+			return fmt.Errorf("after an orderly stop: %w", err)
+		}
+	}
+	p.load()
+	time.Sleep(between(p.rng, 2*time.Millisecond, 40*time.Millisecond))
+	p.process.kill()
+	p.running.Wait()
+	starting := 0
+	for p.rng.IntN(4) == 0 {
+		process, _, err := launch(p.binary, p.dir, p.level)
+		if err != nil {
+			return err
+		}
+		time.Sleep(between(p.rng, 5*time.Millisecond, 60*time.Millisecond))
+		process.kill()
+		starting++
+	}
+	if err := p.restart(); err != nil {
+		return err
+	}
+	lost, err := p.check(p.process.address, promise{level: p.level}, all)
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.kills++
+	t.starting += starting
+	t.allowed += lost.adds
+	t.restarts = append(t.restarts, p.process.took)
+	return err
+}
+
+// stop ends the server by SIGTERM under load.
+func (t *tally) stop(p *plant) error {
+	p.load()
+	time.Sleep(between(p.rng, 2*time.Millisecond, 40*time.Millisecond))
+	p.process.cmd.Process.Signal(syscall.SIGTERM)
+	p.running.Wait()
+	if <-p.process.ended; p.process.err != nil {
+		return p.process.err
+	}
+	if err := p.restart(); err != nil {
+		return err
+	}
+	_, err := p.check(p.process.address, promise{level: "stopped"}, false)
+	t.mu.Lock()
+	t.stops++
+	t.mu.Unlock()
+	return err
+}
+
+// percentile of durations, in milliseconds.
+func percentile(all []time.Duration, share float64) float64 {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return float64(all[min(int(share*float64(len(all))), len(all)-1)].Microseconds()) / 1000
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/bloomery/bloom/internal/resp"
+)
+
+// filterKinds are the filters of the load, as BF.RESERVE wants them. The workers'
+// own ones take up to 3,000 keys.
+var filterKinds = map[string][]string{
+	"fixed":          {"0.0001", "4000", "NONSCALING"},
+	"growing":        {"0.0001", "100"},
+	"paired":         {"0.0001", "4000", "NONSCALING", "LAYOUT", "PAIRED"},
+	"paired growing": {"0.0001", "100", "LAYOUT", "PAIRED", "EXPANSION", "2"},
+	"window":         {"0.0001", "4000", "WINDOW", "24h"},
+}
+
+var kindNames = []string{"fixed", "growing", "paired", "paired growing", "window"}
+
+const objectKeys = 3000
+
+// sharedFilters are those that all workers add to.
+var sharedFilters = [][]string{
+	{"0.0001", "1000"},
+	{"0.0001", "200000", "NONSCALING"},
+	{"0.0001", "1000", "LAYOUT", "PAIRED", "EXPANSION", "2"},
+	{"0.0001", "200000", "WINDOW", "24h"},
+}
+
+// run sends commands and notes what is answered until the connection ends.
+func (w *worker) run(address string, rng *rand.Rand) {
+	c, err := dial(address)
+	if err != nil {
+		w.stopped = err
+		return
+	}
+	defer c.conn.Close()
+	w.atDial = w.commands
+	for w.failure == nil {
+		var wants []want
+		for range 1 + rng.IntN(6) {
+			wants = w.act(c, rng, wants)
+		}
+		began := time.Now()
+		if err := c.flush(); err != nil {
+			w.stopped = err
+			return
+		}
+		for _, expect := range wants {
+			r, err := c.reply()
+			if err != nil {
+				w.stopped = err
+				return
+			}
+			if !w.take(r, expect, began) {
+				return
+			}
+		}
+	}
+}
+
+// want is what a command's reply must be.
+type want byte
+
+const (
+	wantOK     want = iota
+	wantNumber      // an integer
+	wantAdds        // an integer, or an array of them
+	wantSave        // OK: all that was acknowledged before is in a snapshot
+	wantAny         // anything but silence
+)
+
+// take notes the reply to the first command that has none yet.
+func (w *worker) take(r resp.Reply, expect want, sent time.Time) bool {
+	if w.commands == w.atDial && r.Kind == resp.SimpleError && strings.HasPrefix(r.Text, "ERR max number of clients") {
+		w.stopped = errors.New(r.Text) // it is stopping
+		return false
+	}
+	op, now := &w.ops[w.acked], time.Now()
+	bad := false
+	switch expect {
+	case wantOK, wantSave:
+		bad = r.Kind != resp.SimpleString || r.Text != "OK"
+	case wantNumber:
+		bad = r.Kind != resp.Integer
+	case wantAdds:
+		bad = r.Kind != resp.Integer && r.Kind != resp.Array
+	}
+	fresh := int(r.Integer)
+	for _, item := range r.Items {
+		bad = bad || item.Kind != resp.Integer
+		fresh += int(item.Integer)
+	}
+	if bad {
+		w.failure = fmt.Errorf("worker %d: got the reply %c %.200q", w.id, r.Kind, r.Text)
+		return false
+	}
+	if expect == wantSave {
+		w.savedAt = sent
+	}
+	if expect == wantAdds {
+		s := w.spanOf(op)
+		s.acked, s.fresh = now, fresh
+		w.adds += s.count
+	}
+	op.acked = now
+	w.acked++
+	w.commands++
+	return true
+}
+
+// spanOf is the keys that an op adds.
+func (w *worker) spanOf(o *op) *span {
+	if o.shared > 0 {
+		return &w.shared[o.shared-1][o.span]
+	}
+	return &o.object.spans[o.span]
+}
+
+// note appends an op, whose command is sent next.
+func (w *worker) note(before *names) *op {
+	w.ops = append(w.ops, op{before: before})
+	return &w.ops[len(w.ops)-1]
+}
+
+// act appends one action, of one command or several.
+func (w *worker) act(c *client, rng *rand.Rand, wants []want) []want {
+	roll := rng.IntN(100)
+	switch slot := rng.IntN(lastingNames); {
+	case roll < 30:
+		return w.addShared(c, rng, wants)
+	case roll < 75:
+		return w.addOwn(c, rng, slot, wants)
+	case roll < 79:
+		return w.change(c, wants, wantNumber, func(n *names) { n[slot] = entry{} }, "DEL", w.name(slot))
+	case roll < 83:
+		to := rng.IntN(lastingNames)
+		if w.now[slot].empty() || slot == to {
+			return wants
+		}
+		return w.change(c, wants, wantOK, func(n *names) { n[to], n[slot] = n[slot], entry{} }, "RENAME", w.name(slot), w.name(to))
+	case roll < 88:
+		to := rng.IntN(lastingNames)
+		if w.now[slot].object == nil || w.now[to].object == nil {
+			return wants
+		}
+		return w.change(c, wants, wantOK, func(n *names) { n[to], n[slot] = n[slot], n[to] }, "BF.SWAP", w.name(slot), w.name(to))
+	case roll < 91:
+		text := strconv.Itoa(rng.Int())
+		return w.change(c, wants, wantOK, func(n *names) { n[slot] = entry{text: text} }, "SET", w.name(slot), text)
+	case roll < 98:
+		return w.expiring(c, rng, lastingNames+rng.IntN(expiringNames), wants)
+	case rng.Float64() > w.plant.saves:
+		return wants
+	case roll == 98:
+		return w.change(c, wants, wantAny, nil, "BGSAVE")
+	}
+	return w.change(c, wants, wantSave, nil, "SAVE")
+}
+
+// change sends a command that changes names.
+func (w *worker) change(c *client, wants []want, expect want, next func(*names), words ...string) []want {
+	w.note(w.now)
+	if next != nil {
+		w.set(next)
+	}
+	c.command(words...)
+	return append(wants, expect)
+}
+
+// reserve makes a filter of any kind in place of what there is.
+func (w *worker) reserve(c *client, rng *rand.Rand, slot int, wants []want) []want {
+	wants = w.change(c, wants, wantNumber, func(n *names) { n[slot] = entry{} }, "DEL", w.name(slot))
+	o := &object{kind: kindNames[rng.IntN(len(kindNames))], limit: objectKeys}
+	words := append([]string{"BF.RESERVE", w.name(slot)}, filterKinds[o.kind]...)
+	return w.change(c, wants, wantOK, func(n *names) { n[slot].object = o }, words...)
+}
+
+func (w *worker) addOwn(c *client, rng *rand.Rand, slot int, wants []want) []want {
+	o := w.now[slot].object
+	if o == nil || o.keys >= o.limit {
+		wants = w.reserve(c, rng, slot, wants)
+		o = w.now[slot].object
+	}
+	add := func(words int) {
+		op := w.note(w.now)
+		op.object, op.span = o, len(o.spans)
+		o.spans = append(o.spans, span{from: w.next, count: words, op: w.first + len(w.ops) - 1})
+		w.sendAdd(c, w.name(slot), w.id, w.next, words)
+		w.next += words
+		o.keys += words
+		wants = append(wants, wantAdds)
+	}
+	if n := 1 + rng.IntN(60); rng.IntN(2) == 0 {
+		add(n)
+	} else {
+		for range n {
+			add(1)
+		}
+	}
+	return wants
+}
+
+// sendAdd is a BF.ADD, or a BF.MADD for more keys.
+func (w *worker) sendAdd(c *client, name string, owner, from, count int) {
+	command := "BF.MADD"
+	if count == 1 {
+		command = "BF.ADD"
+	}
+	c.begin(2 + count)
+	c.word(command)
+	c.word(name)
+	for i := range count {
+		c.word(key(owner, from+i))
+	}
+}
+
+// addShared adds keys to a shared filter: new ones, or ones that another worker
+// may be adding just now.
+func (w *worker) addShared(c *client, rng *rand.Rand, wants []want) []want {
+	n, shared := 1+rng.IntN(120), rng.IntN(len(sharedFilters))
+	counter := &w.plant.counters[shared]
+	from := int(counter.Load())
+	if from < 200 || rng.IntN(3) > 0 {
+		from = int(counter.Add(int64(n))) - n
+	} else {
+		from -= 1 + rng.IntN(200)
+	}
+	op := w.note(w.now)
+	op.shared, op.span = shared+1, len(w.shared[shared])
+	w.shared[shared] = append(w.shared[shared], span{from: from, count: n})
+	w.sendAdd(c, sharedName(shared), sharedOwner, from, n)
+	return append(wants, wantAdds)
+}
+
+const sharedOwner = -1
+
+func sharedName(i int) string { return fmt.Sprintf("shared:%d", i) }
+
+// expiring does something to a name that ends.
+func (w *worker) expiring(c *client, rng *rand.Rand, slot int, wants []want) []want {
+	e := w.now[slot]
+	soon := e.expires != 0 && e.expires < time.Now().Add(time.Minute).UnixMilli()
+	switch {
+	case e.empty() || soon: // it may have ended
+		if rng.IntN(2) == 0 {
+			text := strconv.Itoa(rng.Int())
+			return w.change(c, wants, wantOK, func(n *names) { n[slot] = entry{text: text} }, "SET", w.name(slot), text)
+		}
+		return w.reserve(c, rng, slot, wants)
+	case rng.IntN(3) == 0:
+		return w.change(c, wants, wantNumber, func(n *names) { n[slot].expires = 0 }, "PERSIST", w.name(slot))
+	case rng.IntN(2) == 0 && e.object != nil && e.object.keys < e.object.limit:
+		return w.addOwn(c, rng, slot, wants)
+	}
+	at := time.Now().Add(time.Hour).UnixMilli()
+	if rng.IntN(2) == 0 {
+		at = time.Now().UnixMilli() + 20 + rng.Int64N(150)
+	}
+	return w.change(c, wants, wantNumber, func(n *names) { n[slot].expires = at }, "PEXPIREAT", w.name(slot), strconv.FormatInt(at, 10))
+}

@@ -1,0 +1,96 @@
+// Command crash proves what `bloomery serve` promises of acknowledged adds: it
+// kills the real program under load, or takes its disk's power away, starts it
+// again, and looks for everything that was acknowledged. It prints a Markdown table,
+// and ends with an error if anything is missing. See docs/reliability.md.
+//
+//	crash -bloomery ../../bin/bloomery kill
+//	crash -bloomery ../../bin/bloomery power
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+type options struct {
+	binary   string
+	dir      string
+	levels   string
+	cycles   int
+	cuts     int
+	faults   int
+	parallel int
+	seed     uint64
+}
+
+func main() {
+	var o options
+	flag.StringVar(&o.binary, "bloomery", "bloomery", "the program")
+	flag.StringVar(&o.levels, "levels", "", "levels of durability, separated by commas; empty: all")
+	flag.IntVar(&o.cycles, "cycles", 1000, "kills at each level")
+	flag.IntVar(&o.cuts, "cuts", 60, "power cuts at each level")
+	flag.IntVar(&o.faults, "faults", 10, "runs at each level with each fault of the disk")
+	flag.IntVar(&o.parallel, "parallel", 3, "servers at once")
+	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the load; the moments still vary")
+	flag.Parse()
+	if err := o.run(flag.Arg(0)); err != nil {
+		fmt.Fprintln(os.Stderr, "crash:", err)
+		os.Exit(1)
+	}
+}
+
+func (o options) run(what string) (err error) {
+	if o.binary, err = filepath.Abs(o.binary); err != nil {
+		return err
+	}
+	if o.dir, err = os.MkdirTemp("", "bloomery-crash-"); err != nil {
+		return err
+	}
+	switch what {
+	case "kill":
+		err = o.kill()
+	case "power":
+		err = o.power()
+	default:
+		err = errors.New("say what: kill or power")
+	}
+	if err != nil {
+		return fmt.Errorf("%w\nthe data directory is left in %s", err, o.dir)
+	}
+	return os.RemoveAll(o.dir)
+}
+
+// level returns the levels to try.
+func (o options) level(standard string) []string {
+	if o.levels != "" {
+		standard = o.levels
+	}
+	return strings.Split(standard, ",")
+}
+
+func (o options) kill() error {
+	fmt.Println("| durability | kill -9 under load | while starting | adds acknowledged | that had to be there and were not | others lost | restart p50 | p99 |")
+	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|")
+	for _, level := range o.level("always,everysec,none") {
+		t := killAgain(o, level)
+		if t.failure != nil {
+			return t.failure
+		}
+		fmt.Printf("| %s | %s | %s | %s | 0 | %s | %.0f ms | %.0f ms |\n", level, thousands(t.kills), thousands(t.starting), thousands(t.adds), thousands(t.allowed), percentile(t.restarts, 0.5), percentile(t.restarts, 0.99))
+	}
+	return nil
+}
+
+// thousands writes 1234567 as 1,234,567.
+func thousands(n int) string {
+	text := fmt.Sprint(n)
+	for at := len(text) - 3; at > 0; at -= 3 {
+		text = text[:at] + "," + text[at:]
+	}
+	return text
+}

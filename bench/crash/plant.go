@@ -1,0 +1,95 @@
+package main
+
+import (
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// A plant is a data directory, the server that runs in it now, and what that must
+// have.
+type plant struct {
+	binary, dir, level string
+	rng                *rand.Rand
+	process            *process
+	workers            []*worker
+	counters           []atomic.Int64 // next new key of each shared filter
+	certain            [][]span       // of each shared filter, found after a restart
+	cards              []int64        // of each shared filter, at the last look
+	running            sync.WaitGroup
+	saves              float64 // the share of snapshots that are asked for, of those that the load would
+}
+
+const workersPerPlant = 4
+
+func newPlant(binary, dir, level string, rng *rand.Rand) *plant {
+	p := &plant{binary: binary, dir: dir, level: level, rng: rng, saves: 1}
+	p.counters, p.certain, p.cards = make([]atomic.Int64, len(sharedFilters)), make([][]span, len(sharedFilters)), make([]int64, len(sharedFilters))
+	for i := range workersPerPlant {
+		p.workers = append(p.workers, &worker{id: i, plant: p, now: &names{}, shared: make([][]span, len(sharedFilters))})
+	}
+	return p
+}
+
+// begin starts the server in an empty directory, and makes the shared filters.
+func (p *plant) begin() (err error) {
+	if err := p.restart(); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			p.process.kill()
+		}
+	}()
+	c, err := dial(p.process.address)
+	if err != nil {
+		return err
+	}
+	defer c.conn.Close()
+	for i, words := range sharedFilters {
+		if _, err := c.do(append([]string{"BF.RESERVE", sharedName(i)}, words...)...); err != nil {
+			return err
+		}
+	}
+	_, err = c.do("SAVE")
+	return err
+}
+
+// restart starts the server that has ended.
+func (p *plant) restart() error {
+	next, err := start(p.binary, p.dir, p.level)
+	if err == nil {
+		p.process = next
+	}
+	return err
+}
+
+// load begins the load, which ends when the server does.
+func (p *plant) load() {
+	for _, w := range p.workers {
+		rng := rand.New(rand.NewPCG(p.rng.Uint64(), 1))
+		p.running.Go(func() { w.run(p.process.address, rng) })
+	}
+}
+
+// adds is how many were acknowledged so far.
+func (p *plant) adds() (n int) {
+	for _, w := range p.workers {
+		n += w.adds
+	}
+	return n
+}
+
+// commands is how many were acknowledged so far.
+func (p *plant) commandsDone() (n int) {
+	for _, w := range p.workers {
+		n += w.commands
+	}
+	return n
+}
+
+// between is a random time.
+func between(rng *rand.Rand, least, most time.Duration) time.Duration {
+	return least + time.Duration(rng.Int64N(int64(most-least)))
+}
