@@ -6,13 +6,15 @@ FUZZTIME  ?= 1m
 RACEFLAGS ?=#         more flags for the race stage, such as -short
 BENCHFLAGS ?=#        of make bench and its kin, such as '-n 1e6 -rounds 3'; see bench/main.go
 TIMEOUT   ?= 5m#      for the tests of one package
+CYCLES    ?= 1000#    of make crash: kills at each level of durability
+CUTS      ?= 60#      of make power: power cuts at each level
 RACETIME  ?= 10m#     the same under the race detector, which is several times slower
 
 .DEFAULT_GOAL := help
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server interop redis rates fuzz fuzz-readers ten-billion clean
+.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server crash power interop redis rates fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -106,6 +108,13 @@ bench-dedupe: ## dedupe beside sort -u, awk and others (bench/dedupe.sh)
 
 bench-server: ## serve beside redis-server, by redis-benchmark (bench/server.sh)
 	@sh bench/server.sh
+
+# Neither is part of `make test`: they take minutes. Tables for docs/reliability.md.
+crash: build ## kill -9 of serve under load, CYCLES (1000) at each durability: is all there that was acknowledged?
+	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cycles $(CYCLES) kill
+
+power: build ## the same by power cuts (CUTS), on a file system that drops what was not synced: wants root and /dev/fuse
+	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cuts $(CUTS) power
 
 # Java, Node.js and Redis come from apt-get, packages of JavaScript into the cache.
 interop: ## every format, both ways, with the programs themselves, which it installs

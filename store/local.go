@@ -358,8 +358,11 @@ func (l *Local) Close() (err error) {
 		if l.log == nil {
 			return
 		}
+		// A snapshot that is under way has adds that are nowhere else.
+		l.checkpointing.Lock()
+		defer l.checkpointing.Unlock()
 		if l.unlogged.Load() && l.log.stopped() == nil {
-			err = l.checkpoint()
+			err = l.checkpointAlone()
 		}
 		err = errors.Join(err, l.log.close(), l.unlock())
 	})

@@ -280,12 +280,19 @@ func (g *log) syncNow() error {
 		return nil
 	}
 	if g.synced >= g.written { // only a mark to write
-		g.write(false)
+		for g.busy && g.failure == nil {
+			g.turn.Wait()
+		}
+		if g.failure == nil {
+			g.write(false)
+		}
 		return g.failure
 	}
-	next, file := g.written, g.file
 	g.Unlock()
 	g.syncing.Lock()
+	g.Lock()
+	next, file := g.written, g.file // not before, as rotate closes the file that it replaces
+	g.Unlock()
 	took, err := timedSync(file, g.flaw)
 	g.syncing.Unlock()
 	g.Lock()
@@ -311,6 +318,9 @@ func (g *log) rotate() (start uint64, err error) {
 	if g.failure != nil {
 		return 0, g.failure
 	}
+	if g.written == g.segment.start {
+		return g.written, nil // nothing was logged since: a segment of that name is there
+	}
 	// Adds that came meanwhile are in the buffer: they go into the new segment.
 	start = g.written
 	g.busy = true
@@ -321,8 +331,8 @@ func (g *log) rotate() (start uint64, err error) {
 	if old != nil {
 		old.Close() // it is synced
 	}
-	g.syncing.Unlock()
 	g.Lock()
+	g.syncing.Unlock() // not before the file is the new one, for syncNow
 	g.busy = false
 	g.turn.Broadcast()
 	if err != nil {

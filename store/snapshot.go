@@ -31,6 +31,11 @@ const snapshotMayBeAlone = 1
 func (l *Local) checkpoint() error {
 	l.checkpointing.Lock()
 	defer l.checkpointing.Unlock()
+	return l.checkpointAlone()
+}
+
+// checkpointAlone is checkpoint for who holds the lock.
+func (l *Local) checkpointAlone() error {
 	l.changing.Lock()
 	l.unlogged.Store(false)
 	start, err := l.log.rotate()

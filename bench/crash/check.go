@@ -236,7 +236,7 @@ func (k *checker) hasKeys(w *worker, s *seen, slot int, o *object, p int) error 
 			fresh += x.fresh
 		}
 	}
-	if at.card < fresh {
+	if at.card < fresh && k.promise.level != "none" { // there a snapshot may have bits of adds that it does not count
 		return fmt.Errorf("%s, a %s filter, counts %d keys, and %d were new", w.name(slot), o.kind, at.card, fresh)
 	}
 	return nil
@@ -355,7 +355,7 @@ func (k *checker) shared(i int) error {
 	if err != nil {
 		return err
 	}
-	if want := k.plant.cards[i] + int64(fresh); gone == 0 && r.Integer < want {
+	if want := k.plant.cards[i] + int64(fresh); gone == 0 && r.Integer < want && k.promise.level != "none" {
 		return fmt.Errorf("it counts %d keys, and %s were new", r.Integer, strconv.FormatInt(want, 10))
 	}
 	k.plant.cards[i] = r.Integer

@@ -48,7 +48,8 @@ type content struct {
 
 type extent struct{ from, to int }
 
-// A fault is one call that fails, and how.
+// A fault is a call that fails, and how: a sync once, writes from then on, as the
+// kernel hides the failure of one behind a short write.
 type fault struct {
 	call string // write, fsync or fsyncdir
 	skip int    // how many of these calls go well before
@@ -163,7 +164,12 @@ func (d *disk) fails(call string) (syscall.Errno, bool) {
 	if f.skip--; f.skip >= 0 {
 		return 0, false
 	}
-	d.fault, d.faulted = nil, time.Now()
+	if d.faulted.IsZero() {
+		d.faulted = time.Now()
+	}
+	if call != "write" { // a sync that is tried again goes well, and has lost what it was to write
+		d.fault = nil
+	}
 	return f.err, true
 }
 

@@ -41,7 +41,7 @@ func killAgain(o options, level string) *tally {
 			rng := rand.New(rand.NewPCG(o.seed, uint64(i)))
 			for done := 0; done < share && !t.failed(); done += cyclesPerDirectory {
 				dir := filepath.Join(o.dir, fmt.Sprintf("%s-%d-%d", level, i, done))
-				err := t.directory(newPlant(o.binary, dir, level, rng), min(cyclesPerDirectory, share-done))
+				err := t.directory(o.plant(dir, level, rng), min(cyclesPerDirectory, share-done))
 				if err != nil {
 					t.fail(fmt.Errorf("%s, seed %d, directory %s: %w", level, o.seed, dir, err))
 					return
@@ -112,7 +112,7 @@ func (t *tally) cycle(p *plant, all, stop bool) error {
 	if err := p.restart(); err != nil {
 		return err
 	}
-	lost, err := p.check(p.process.address, promise{level: p.level}, all)
+	lost, err := p.check(p.process.address, promise{level: p.judged}, all)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.kills++

@@ -33,6 +33,9 @@ var sharedFilters = [][]string{
 	{"0.0001", "200000", "WINDOW", "24h"},
 }
 
+// sharedKeys are not many fewer than the smallest of them takes.
+const sharedKeys = 190_000
+
 // run sends commands and notes what is answered until the connection ends.
 func (w *worker) run(address string, rng *rand.Rand) {
 	c, err := dial(address)
@@ -227,9 +230,12 @@ func (w *worker) addShared(c *client, rng *rand.Rand, wants []want) []want {
 	n, shared := 1+rng.IntN(120), rng.IntN(len(sharedFilters))
 	counter := &w.plant.counters[shared]
 	from := int(counter.Load())
-	if from < 200 || rng.IntN(3) > 0 {
+	switch {
+	case from > sharedKeys:
+		from = rng.IntN(sharedKeys)
+	case from < 200 || rng.IntN(3) > 0:
 		from = int(counter.Add(int64(n))) - n
-	} else {
+	default:
 		from -= 1 + rng.IntN(200)
 	}
 	op := w.note(w.now)

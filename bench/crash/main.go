@@ -12,8 +12,10 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -26,6 +28,7 @@ type options struct {
 	faults   int
 	parallel int
 	seed     uint64
+	judge    string
 }
 
 func main() {
@@ -37,6 +40,7 @@ func main() {
 	flag.IntVar(&o.faults, "faults", 10, "runs at each level with each fault of the disk")
 	flag.IntVar(&o.parallel, "parallel", 3, "servers at once")
 	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the load; the moments still vary")
+	flag.StringVar(&o.judge, "judge", "", "hold every level to the promises of this one, to see the checks fail: always with -levels none, or with -levels everysec power")
 	flag.Parse()
 	if err := o.run(flag.Arg(0)); err != nil {
 		fmt.Fprintln(os.Stderr, "crash:", err)
@@ -51,6 +55,7 @@ func (o options) run(what string) (err error) {
 	if o.dir, err = os.MkdirTemp("", "bloomery-crash-"); err != nil {
 		return err
 	}
+	go o.cleanWhenStopped()
 	switch what {
 	case "kill":
 		err = o.kill()
@@ -63,6 +68,18 @@ func (o options) run(what string) (err error) {
 		return fmt.Errorf("%w\nthe data directory is left in %s", err, o.dir)
 	}
 	return os.RemoveAll(o.dir)
+}
+
+// cleanWhenStopped unmounts what is mounted when a signal ends this program.
+func (o options) cleanWhenStopped() {
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
+	<-stop
+	mounts, _ := filepath.Glob(filepath.Join(o.dir, "*"))
+	for _, at := range mounts {
+		syscall.Unmount(at, syscall.MNT_DETACH)
+	}
+	os.Exit(130)
 }
 
 // level returns the levels to try.

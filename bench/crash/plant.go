@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 // have.
 type plant struct {
 	binary, dir, level string
+	judged             string // the level whose promises are to be kept: its own
 	rng                *rand.Rand
 	process            *process
 	workers            []*worker
@@ -23,8 +25,8 @@ type plant struct {
 
 const workersPerPlant = 4
 
-func newPlant(binary, dir, level string, rng *rand.Rand) *plant {
-	p := &plant{binary: binary, dir: dir, level: level, rng: rng, saves: 1}
+func (o options) plant(dir, level string, rng *rand.Rand) *plant {
+	p := &plant{binary: o.binary, dir: dir, level: level, judged: cmp.Or(o.judge, level), rng: rng, saves: 1}
 	p.counters, p.certain, p.cards = make([]atomic.Int64, len(sharedFilters)), make([][]span, len(sharedFilters)), make([]int64, len(sharedFilters))
 	for i := range workersPerPlant {
 		p.workers = append(p.workers, &worker{id: i, plant: p, now: &names{}, shared: make([][]span, len(sharedFilters))})

@@ -123,7 +123,7 @@ func (t *powerTally) failed() bool {
 }
 
 func (o options) machine(level, at string, rng *rand.Rand) (*machine, error) {
-	m := &machine{plant: newPlant(o.binary, at, level, rng), disk: newDisk(rand.New(rand.NewPCG(rng.Uint64(), 2)))}
+	m := &machine{plant: o.plant(at, level, rng), disk: newDisk(rand.New(rand.NewPCG(rng.Uint64(), 2)))}
 	if level == "everysec" { // snapshots sync: seldom, so that there is something to lose
 		m.saves = 0.001
 	}
@@ -184,7 +184,7 @@ func (t *powerTally) cut(m *machine, last bool) error {
 	if err := m.restart(); err != nil {
 		return err
 	}
-	lost, err := m.check(m.process.address, promise{level: m.level, cut: at}, true)
+	lost, err := m.check(m.process.address, promise{level: m.judged, cut: at}, true)
 	if err == nil && lost.oldest > everysecBound {
 		err = fmt.Errorf("LOST: an add that was acknowledged %v before the cut", lost.oldest)
 	}
@@ -201,6 +201,7 @@ func (t *powerTally) cut(m *machine, last bool) error {
 // with an error; and what it acknowledged must be there for the next one, also when
 // the power goes after the fault.
 func (t *powerTally) fault(m *machine, f fault, powerGoes bool) error {
+	m.saves = 1 // for the directory's syncs
 	m.load()
 	time.Sleep(between(m.rng, 20*time.Millisecond, 200*time.Millisecond))
 	m.disk.mu.Lock()
@@ -230,7 +231,7 @@ func (t *powerTally) fault(m *machine, f fault, powerGoes bool) error {
 	if fault.IsZero() {
 		return fmt.Errorf("the server ended before there was a fault: %w", m.process.err)
 	}
-	made := promise{level: m.level}
+	made := promise{level: m.judged}
 	if powerGoes {
 		if _, err := m.off(); err != nil {
 			return err
