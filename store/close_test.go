@@ -34,10 +34,7 @@ func TestCloseWaitsForSnapshot(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if err := <-ended; err != nil {
-			t.Fatal(err)
-		}
-		if l, err = OpenLocal(config); err != nil {
+		if l, err = OpenLocal(config); err != nil { // as the next process does, at once
 			t.Fatal(err)
 		}
 		again, err := l.Open([]byte("seen"))
@@ -50,6 +47,9 @@ func TestCloseWaitsForSnapshot(t *testing.T) {
 		}
 		if n := countTrue(found); n != len(keys) || again.Info().Items == 0 {
 			t.Fatalf("round %d: %d of %d keys are there after an orderly end, %d items", round, n, len(keys), again.Info().Items)
+		}
+		if err := <-ended; err != nil {
+			t.Fatal(err)
 		}
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
