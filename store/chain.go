@@ -138,7 +138,9 @@ func (c chain) load(v *value, iterator int64, chunk []byte) error {
 	if err := c.LoadChunk(iterator, chunk); err != nil {
 		return chunkError(err)
 	}
-	v.logChunk(iterator, chunk)
+	if v.keeps() { // else it may have grown without a record of that
+		v.logChunk(iterator, chunk)
+	}
 	return nil
 }
 
@@ -169,7 +171,9 @@ func (c chain) merge(v, from *value) error {
 	for i, l := range ours {
 		items[i] = estimate(set[i], l.Bits, l.Probes, max(l.Items, theirs[i].Items), l.Items+theirs[i].Items)
 	}
-	v.logMerge(from.id, items)
+	if v.keeps() {
+		v.logMerge(from.id, items)
+	}
 	c.mergeWith(other, items)
 	return nil
 }

@@ -33,10 +33,27 @@ type directory string
 
 // openDirectory makes the directory, if there is none.
 func openDirectory(path string) (directory, error) {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err := makeDurable(filepath.Clean(path)); err != nil {
 		return "", fmt.Errorf("store: making the data directory: %w", err)
 	}
 	return directory(path), nil
+}
+
+// makeDurable makes a directory and those above it that are missing, each with
+// its entry on the disk.
+func makeDurable(path string) error {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil
+	}
+	if parent := filepath.Dir(path); parent != path {
+		if err := makeDurable(parent); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(path, 0o700); err != nil {
+		return err
+	}
+	return directory(filepath.Dir(path)).SyncDir()
 }
 
 func (d directory) path(name string) string { return filepath.Join(string(d), name) }

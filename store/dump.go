@@ -171,6 +171,9 @@ func (l *Local) loadPaired(header []byte) (*paired, error) {
 	if err != nil {
 		return nil, chunkError(err)
 	}
+	if h.size == 0 || h.spec.Capacity == 0 || !(h.spec.Rate > 0 && h.spec.Rate < 1) {
+		return nil, chunkError(fmt.Errorf("%w: a dump of %d bytes, for %d keys at the rate %g", bloom.ErrFormat, h.size, h.spec.Capacity, h.spec.Rate))
+	}
 	small := h.spec
 	small.Capacity, small.Rate = 1, 0.5
 	b, err := l.newPaired(small)
@@ -220,6 +223,9 @@ func (p *paired) take(v *value, iterator int64, chunk []byte) error {
 	in := p.incoming
 	if in == nil {
 		return chunkError(errors.New("the filter is not being loaded: drop it, and begin with the dump's header"))
+	}
+	if len(chunk) > maxLoad {
+		return chunkError(fmt.Errorf("%w: %d bytes, of at most %d", bloom.ErrLimit, len(chunk), maxLoad))
 	}
 	have := int64(len(in.file))
 	if iterator-1-int64(len(chunk)) != have || uint64(len(chunk)) > in.size-uint64(have) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"weak"
 )
 
 // endings are the values that will expire, the next one first. An entry whose
@@ -18,8 +19,8 @@ type endings struct {
 }
 
 type ending struct {
-	at int64 // milliseconds since 1970
-	v  *value
+	at int64               // milliseconds since 1970
+	v  weak.Pointer[value] // a value that was dropped is not kept for its time
 }
 
 type endingHeap []ending
@@ -41,7 +42,7 @@ func (l *Local) expireAt(v *value, at int64) {
 	v.expires.Store(at)
 	if at != 0 {
 		l.ends.Lock()
-		heap.Push(&l.ends.queue, ending{at, v})
+		heap.Push(&l.ends.queue, ending{at, weak.Make(v)})
 		l.ends.tidy()
 		l.ends.Unlock()
 	}
@@ -54,7 +55,8 @@ func (e *endings) tidy() {
 		return
 	}
 	e.queue = slices.DeleteFunc(e.queue, func(old ending) bool {
-		return old.v.dropped.Load() || old.v.expires.Load() != old.at
+		v := old.v.Value()
+		return v == nil || v.dropped.Load() || v.expires.Load() != old.at
 	})
 	heap.Init(&e.queue)
 	e.kept = len(e.queue)
@@ -73,12 +75,14 @@ func (l *Local) sweep() {
 	ended, do := l.ends.ended, l.ends.do
 	l.ends.ended = nil
 	l.ends.Unlock()
-	if do == nil {
+	if do == nil || len(ended) == 0 {
 		return
 	}
-	for _, name := range ended {
-		do(name)
-	}
+	go func() { // who is called may take its time, or close the store
+		for _, name := range ended {
+			do(name)
+		}
+	}()
 }
 
 // due takes out what may have expired by now.
@@ -86,7 +90,9 @@ func (l *Local) due(now time.Time) (due []*value) {
 	l.ends.Lock()
 	defer l.ends.Unlock()
 	for len(l.ends.queue) > 0 && l.ends.queue[0].at <= now.UnixMilli() {
-		due = append(due, heap.Pop(&l.ends.queue).(ending).v)
+		if v := heap.Pop(&l.ends.queue).(ending).v.Value(); v != nil {
+			due = append(due, v)
+		}
 	}
 	return due
 }

@@ -181,7 +181,7 @@ func (g *log) write(andSync bool) {
 	err := writeAll(file, data)
 	var took time.Duration
 	if err == nil && andSync && g.flaw != flawAnswerEarly {
-		took, err = timedSync(file, g.flaw)
+		took, err = g.syncAlone(func() diskFile { return file })
 	}
 
 	g.Lock()
@@ -233,6 +233,27 @@ func writeAll(file diskFile, data []byte) error {
 		err = fmt.Errorf("%d of %d bytes were taken", n, len(data))
 	}
 	return err
+}
+
+// syncAlone syncs the file that it is told of while the log is locked. Nobody else
+// does meanwhile: the system tells of an error only once, so who comes after a
+// sync that failed must learn it from the log, and not find that all is well.
+func (g *log) syncAlone(file func() diskFile) (time.Duration, error) {
+	g.syncing.Lock()
+	defer g.syncing.Unlock()
+	g.Lock()
+	to, failure := file(), g.failure
+	g.Unlock()
+	if failure != nil {
+		return 0, failure
+	}
+	took, err := timedSync(to, g.flaw)
+	if err != nil {
+		g.Lock()
+		g.fail(fmt.Errorf("syncing the log: %w", err))
+		g.Unlock()
+	}
+	return took, err
 }
 
 func timedSync(file diskFile, flaw flaw) (time.Duration, error) {
@@ -289,12 +310,11 @@ func (g *log) syncNow() error {
 		return g.failure
 	}
 	g.Unlock()
-	g.syncing.Lock()
-	g.Lock()
-	next, file := g.written, g.file // not before, as rotate closes the file that it replaces
-	g.Unlock()
-	took, err := timedSync(file, g.flaw)
-	g.syncing.Unlock()
+	var next uint64
+	took, err := g.syncAlone(func() diskFile { // not before, as rotate closes the file that it replaces
+		next = g.written
+		return g.file
+	})
 	g.Lock()
 	if err != nil {
 		g.fail(fmt.Errorf("syncing the log: %w", err))
