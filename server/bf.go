@@ -23,7 +23,7 @@ func init() {
 	items := Argument{Name: "item", Type: "string", Multiple: true}
 	register(
 		bloomRow(&Command{Name: "bf.reserve", Arity: -4, Flags: Write | DenyMemory, Categories: []string{"write", "fast", "bloom"}, Handler: (*Client).bfReserve,
-			Summary: "Creates a new Bloom Filter", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Makes an empty filter for so many keys at a rate of false positives", Since: "1.0.0", Complexity: "O(1)",
 			Arguments: []Argument{key,
 				{Name: "error_rate", Type: "double"}, {Name: "capacity", Type: "integer"},
 				{Name: "expansion", Type: "integer", Token: "EXPANSION", Optional: true},
@@ -37,16 +37,16 @@ func init() {
 			Summary: "Adds an item to a Bloom Filter", Since: "1.0.0", Complexity: "O(k), where k is the number of hash functions used by the last sub-filter",
 			Arguments: []Argument{key, item}}),
 		bloomRow(&Command{Name: "bf.madd", Arity: -3, Flags: Write | DenyMemory, Categories: []string{"write", "bloom"}, run: runAdd, Handler: (*Client).runOne,
-			Summary: "Adds one or more items to a Bloom Filter. A filter will be created if it does not exist", Since: "1.0.0", Complexity: "O(k * n), where k is the number of hash functions and n is the number of items",
+			Summary: "Adds several items, and makes the filter if the key has none", Since: "1.0.0", Complexity: "O(k * n), where k is the number of hash functions and n is the number of items",
 			Arguments: []Argument{key, items}}),
 		bloomRow(&Command{Name: "bf.exists", Arity: 3, Flags: ReadOnly | Fast, Categories: []string{"read", "bloom"}, run: runExists, Handler: (*Client).runOne,
-			Summary: "Checks whether an item exists in a Bloom Filter", Since: "1.0.0", Complexity: "O(k), where k is the number of hash functions used by the last sub-filter",
+			Summary: "Tells whether an item may have been added: 0 is certain", Since: "1.0.0", Complexity: "O(k), where k is the number of hash functions used by the last sub-filter",
 			Arguments: []Argument{key, item}}),
 		bloomRow(&Command{Name: "bf.mexists", Arity: -3, Flags: ReadOnly | Fast, Categories: []string{"read", "bloom"}, run: runExists, Handler: (*Client).runOne,
-			Summary: "Checks whether one or more items exist in a Bloom Filter", Since: "1.0.0", Complexity: "O(k * n), where k is the number of hash functions and n is the number of items",
+			Summary: "Tells of each of several items whether it may have been added: 0 is certain", Since: "1.0.0", Complexity: "O(k * n), where k is the number of hash functions and n is the number of items",
 			Arguments: []Argument{key, items}}),
 		bloomRow(&Command{Name: "bf.insert", Arity: -4, Flags: Write | DenyMemory, Categories: []string{"write", "bloom"}, Handler: (*Client).bfInsert,
-			Summary: "Adds one or more items to a Bloom Filter. A filter will be created if it does not exist", Since: "1.0.0", Complexity: "O(k * n), where k is the number of hash functions and n is the number of items",
+			Summary: "Adds several items, and makes a filter as the options say if the key has none", Since: "1.0.0", Complexity: "O(k * n), where k is the number of hash functions and n is the number of items",
 			Arguments: []Argument{key,
 				{Name: "capacity", Type: "integer", Token: "CAPACITY", Optional: true},
 				{Name: "error", Type: "double", Token: "ERROR", Optional: true},
@@ -157,7 +157,7 @@ func (c *Client) parseReserve(args [][]byte) (spec store.Spec, refusal string) {
 		return spec, refusal
 	}
 	// RedisBloom's limit is one of its format; that of our layouts is memory.
-	if capacity < 1 || spec.Kind == store.RedisBloom && capacity > maxCapacity {
+	if capacity < 1 || spec.Kind == store.RedisBloom && spec.Span == 0 && capacity > maxCapacity {
 		return spec, "ERR capacity must be in the range [1, 1073741824]"
 	}
 	if refusal := words.check(); refusal != "" {

@@ -12,10 +12,10 @@ func init() {
 	iterator := Argument{Name: "iterator", Type: "integer"}
 	register(
 		bloomRow(&Command{Name: "bf.scandump", Arity: 3, Flags: ReadOnly, Categories: []string{"read", "bloom"}, Handler: (*Client).bfScanDump,
-			Summary: "Begins an incremental save of a Bloom Filter", Since: "1.0.0", Complexity: "O(n), where n is the capacity",
+			Summary: "Answers with the next chunk of a dump, and the iterator that asks for the one behind it", Since: "1.0.0", Complexity: "O(n), where n is the capacity",
 			Arguments: []Argument{key, iterator}}),
 		bloomRow(&Command{Name: "bf.loadchunk", Arity: 4, Flags: Write | DenyMemory, Categories: []string{"write", "bloom"}, Handler: (*Client).bfLoadChunk,
-			Summary: "Restores a Bloom Filter previously saved using BF.SCANDUMP", Since: "1.0.0", Complexity: "O(n), where n is the capacity",
+			Summary: "Takes a chunk of a dump that BF.SCANDUMP has answered with; the first one makes the filter", Since: "1.0.0", Complexity: "O(n), where n is the capacity",
 			Arguments: []Argument{key, iterator, {Name: "data", Type: "string"}}}),
 	)
 }

@@ -16,12 +16,12 @@ func init() {
 	}
 	register(
 		bloomRow(&Command{Name: "bf.info", Arity: -2, Flags: ReadOnly | Fast, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfInfo,
-			Summary: "Returns information about a Bloom Filter", Since: "1.0.0", Complexity: "O(1)",
+			Summary: "Tells of a filter how large and how full it is, or one such fact", Since: "1.0.0", Complexity: "O(1)",
 			Arguments: []Argument{key, {Name: "single_value", Type: "oneof", Optional: true, Arguments: []Argument{
 				word("CAPACITY"), word("SIZE"), word("FILTERS"), word("ITEMS"), word("EXPANSION"),
 				word("RATE"), word("FILL"), word("FULLAT"), word("LAYOUT")}}}}),
 		bloomRow(&Command{Name: "bf.card", Arity: 2, Flags: ReadOnly | Fast, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfCard,
-			Summary: "Returns the cardinality of a Bloom filter", Since: "2.4.4", Complexity: "O(1)", Arguments: []Argument{key}}),
+			Summary: "Counts the items that were new to a filter when they were added", Since: "2.4.4", Complexity: "O(1)", Arguments: []Argument{key}}),
 		bloomRow(&Command{Name: "bf.debug", Arity: 2, Flags: ReadOnly | Fast, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfDebug,
 			Summary: "Shows the layers of a Bloom Filter", Since: "1.0.0", Complexity: "O(n), where n is the number of layers", Arguments: []Argument{key}}),
 	)

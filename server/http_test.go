@@ -128,6 +128,7 @@ func (s hungStore) Commit(context.Context) error {
 }
 
 func TestReadyz(t *testing.T) {
+	t.Parallel() // it waits
 	st := newFakeStore()
 	s := newQuiet(t, st, Config{})
 	h := s.HTTPHandler(HTTPConfig{})

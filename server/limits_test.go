@@ -107,6 +107,7 @@ func TestSlowReader(t *testing.T) {
 }
 
 func TestLimitIdle(t *testing.T) {
+	t.Parallel() // it waits
 	eachTransport(t, Config{Limits: Limits{Idle: time.Second}}, func(t *testing.T, s *Server, _ *fakeStore, addr string) {
 		w := connect(t, addr)
 		w.expect(t, "PING", "+PONG\r\n")

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"runtime"
 	"slices"
@@ -29,6 +30,7 @@ type loop struct {
 	sockets []*socket // by file descriptor, nil where there is none
 	ready   []*socket // that are in the batch
 	dirty   []*socket // that have to be looked at besides: woken, or with output to send
+	leaving []*socket // that stop was called of; see leave
 	events  []unix.EpollEvent
 
 	// room takes what is read; room[:used] is in the batch.
@@ -50,11 +52,12 @@ type loop struct {
 
 // Sizes of a loop.
 const (
-	roomBytes   = 1 << 20
-	readBytes   = 32 << 10 // of a connection, in one turn
-	bufferBytes = 64 << 10 // larger ones are not kept for replies
-	maxEvents   = 512
-	maxBuffers  = 256
+	roomBytes    = 1 << 20
+	readBytes    = 32 << 10 // of a connection, in one turn
+	trickleBytes = 2 << 10  // room for more of a command that has begun, at least
+	bufferBytes  = 64 << 10 // larger ones are not kept for replies
+	maxEvents    = 512
+	maxBuffers   = 256
 )
 
 // A socket is a connection of a loop.
@@ -65,11 +68,14 @@ type socket struct {
 	conn   net.Conn // until it is in the loop
 
 	eaten   int  // bytes of client.in that are executed
+	heard   bool // something came since leave looked
 	reading bool // in loop.ready
 	writing bool // epoll tells when more can be sent
 	entered bool // in loop.sockets
 	broken  bool // the other side is gone: close
 	closed  bool
+
+	quiet, last time.Time // in loop.leaving: when nothing has come for long enough, and when it ends in any case
 
 	asked   atomic.Bool // in loop.inbox
 	stopped atomic.Bool // stop was called
@@ -115,6 +121,9 @@ func (s *Server) newSocket(c *Client, conn net.Conn) (transport, bool) {
 func (s *Server) nextLoop() (*loop, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.stopping { // nobody would end them
+		return nil, ErrStopped
+	}
 	if s.loops.all == nil {
 		n := s.config.Loops
 		if n <= 0 {
@@ -231,6 +240,7 @@ func (l *loop) run() {
 		if interrupted {
 			l.open()
 		}
+		l.leave()
 		l.finish()
 		l.sweep()
 	}
@@ -252,6 +262,9 @@ func (l *loop) wait() (int, error) {
 
 // patience is how long to wait for events, in milliseconds; -1 for ever.
 func (l *loop) patience() int {
+	if len(l.leaving) > 0 {
+		return int(drainTime.Milliseconds())
+	}
 	if l.server.limits.Load().Idle > 0 {
 		return 1000
 	}
@@ -277,8 +290,10 @@ func (l *loop) open() {
 		if !k.entered {
 			l.enter(k)
 		}
-		if k.stopped.Load() {
-			l.drain(k)
+		if k.stopped.Load() && k.last.IsZero() {
+			now := time.Now()
+			k.quiet, k.last = now.Add(drainTime), now.Add(drainLimit)
+			l.leaving = append(l.leaving, k)
 		}
 		l.dirty = append(l.dirty, k)
 	}
@@ -297,19 +312,32 @@ func (l *loop) enter(k *socket) {
 	}
 }
 
-// maxDrained is how many times a socket is read when the server ends. It is more
-// than its buffer in the kernel holds.
-const maxDrained = 1024
-
-// drain executes what has come on a socket, and ends it.
-func (l *loop) drain(k *socket) {
-	for range maxDrained {
-		if !l.read(k) {
-			break
-		}
-		l.turn()
+// leave ends the sockets that have been stopped, once nothing comes any more: what
+// a client has sent may be on its way yet, as the kernel passes on what there is
+// room for.
+func (l *loop) leave() {
+	if len(l.leaving) == 0 {
+		return
 	}
-	k.client.end()
+	now := time.Now()
+	l.leaving = slices.DeleteFunc(l.leaving, func(k *socket) bool {
+		if k.closed || k.broken || k.client.ending { // the rest is deliver's
+			return true
+		}
+		if k.heard {
+			k.heard, k.quiet = false, now.Add(drainTime)
+		}
+		if now.Before(k.quiet) && now.Before(k.last) {
+			return false
+		}
+		// The turn may have taken longer than drainTime: look.
+		if l.read(k) && now.Before(k.last) {
+			return false
+		}
+		k.client.end()
+		l.dirty = append(l.dirty, k)
+		return true
+	})
 }
 
 // turn ends the batch and begins another one.
@@ -327,15 +355,21 @@ func (l *loop) read(k *socket) bool {
 		l.dirty = append(l.dirty, k)
 		return false
 	}
-	long := len(c.in) > 0
-	if !long && len(l.room)-l.used < readBytes {
+	// What was executed of c.in is taken off at the end of the batch.
+	if k.reading || len(c.in) == 0 && len(l.room)-l.used < readBytes {
 		l.turn()
+		if c.ending || k.broken || k.closed { // its descriptor may be somebody else's now
+			return false
+		}
 	}
+	long := len(c.in) > 0
 	into := l.room[l.used:min(l.used+readBytes, len(l.room))]
 	if long {
 		// As much again as has come: so a long command takes few reads, and no more
-		// memory than twice what it is.
-		c.in = slices.Grow(c.in, min(max(readBytes, len(c.in)), roomBytes))
+		// memory than twice what it is. One that trickles keeps the buffer that it has.
+		if cap(c.in)-len(c.in) < trickleBytes {
+			c.in = slices.Grow(c.in, min(max(trickleBytes, len(c.in)), roomBytes))
+		}
 		into = c.in[len(c.in):cap(c.in)]
 	}
 	n, err := unix.Read(int(k.fd), into)
@@ -347,10 +381,15 @@ func (l *loop) read(k *socket) bool {
 		l.ready = append(l.ready, k)
 		c.w.Buf = l.buffer()
 	}
-	if err != nil || n == 0 {
+	if err != nil {
 		k.broken = true
 		return false
 	}
+	if n == 0 { // it sends no more, and may read yet what it asked for
+		c.end()
+		return false
+	}
+	k.heard = true
 	l.bytesIn += int64(n)
 	c.lastActive.Store(l.now)
 	if long {
@@ -484,7 +523,7 @@ func (l *loop) close(k *socket) {
 
 // sweep closes idle clients, once a second.
 func (l *loop) sweep() {
-	idle := int64(l.server.limits.Load().Idle.Seconds())
+	idle := int64(math.Ceil(l.server.limits.Load().Idle.Seconds()))
 	if idle <= 0 || l.now == l.swept {
 		return
 	}

@@ -148,6 +148,10 @@ func (s *Server) whyStopped() error {
 
 // accept takes a connection in, or refuses it.
 func (s *Server) accept(conn net.Conn) {
+	if s.isStopping() {
+		conn.Close()
+		return
+	}
 	s.stats.connections.Add(1)
 	if s.config.Password == "" && !s.config.Unprotected && !isLoopback(conn.RemoteAddr()) {
 		s.refuse(conn, textProtected)
@@ -162,8 +166,12 @@ func (s *Server) accept(conn net.Conn) {
 		c.transport = newStream(c, conn)
 	}
 	if !s.enter(c) {
-		s.stats.rejected.Add(1)
-		s.refuse(conn, "ERR max number of clients reached")
+		if s.isStopping() {
+			conn.Close()
+		} else {
+			s.stats.rejected.Add(1)
+			s.refuse(conn, "ERR max number of clients reached")
+		}
 		c.transport.discard()
 		return
 	}

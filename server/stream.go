@@ -19,6 +19,7 @@ type stream struct {
 	mu       sync.Mutex // held while what was read is executed and answered
 	stopping chan struct{}
 	once     sync.Once
+	last     time.Time // when it ends in any case; set before stopping is closed
 }
 
 // Times of a stream.
@@ -26,6 +27,7 @@ const (
 	handshakeTime = 10 * time.Second      // for TLS
 	writeTime     = time.Minute           // to take a reply, where Limits.Idle does not say
 	drainTime     = 20 * time.Millisecond // how long nothing may come, at the end of the server
+	drainLimit    = time.Second           // how long one may go on sending then
 )
 
 func newStream(c *Client, conn net.Conn) *stream {
@@ -57,7 +59,10 @@ func (t *stream) wake() {
 }
 
 func (t *stream) stop() {
-	t.once.Do(func() { close(t.stopping) })
+	t.once.Do(func() {
+		t.last = time.Now().Add(drainLimit)
+		close(t.stopping)
+	})
 	t.conn.SetReadDeadline(time.Now().Add(drainTime))
 }
 
@@ -90,6 +95,9 @@ func (t *stream) run() {
 		}
 		t.conn.SetReadDeadline(deadline)
 		if t.isStopping() { // or else stop sets the deadline after us
+			if time.Now().After(t.last) {
+				return
+			}
 			t.conn.SetReadDeadline(time.Now().Add(drainTime))
 		}
 		c.in = slices.Grow(c.in, min(max(readStream, len(c.in)), 1<<20))

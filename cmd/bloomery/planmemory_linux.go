@@ -29,3 +29,19 @@ func availableMemory() uint64 {
 	}
 	return 0
 }
+
+// memoryCeiling is how many bytes of memory there are for this process: the
+// machine's, or those of its control group (cgroup v2) if that has less; zero if
+// unknown.
+func memoryCeiling() uint64 {
+	total := machineMemory()
+	text, err := os.ReadFile("/sys/fs/cgroup/memory.max")
+	if err != nil {
+		return total
+	}
+	limit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil || limit == 0 { // "max"
+		return total
+	}
+	return min(total, limit)
+}

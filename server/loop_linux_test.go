@@ -1,0 +1,86 @@
+package server
+
+import (
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// newTestLoop makes a loop that does not run, and a socket of it with the other
+// end of its connection.
+func newTestLoop(t *testing.T) (l *loop, k *socket, peer int) {
+	t.Helper()
+	s, err := New(newFakeStore(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l, err = newLoop(s); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &Client{server: s}
+	c.setProtocol(2)
+	c.deauthenticate()
+	k = &socket{client: c, loop: l, fd: int32(pair[0])}
+	c.transport = k
+	s.enter(c)
+	l.enter(k)
+	l.batch.begin()
+	t.Cleanup(func() {
+		l.batch.end()
+		if !k.closed {
+			l.close(k)
+		}
+		unix.Close(pair[1])
+		unix.Close(l.epoll)
+		unix.Close(l.event)
+	})
+	return l, k, pair[1]
+}
+
+// TestReadTwice reads twice before the batch ends: what is executed once is not
+// executed again.
+func TestReadTwice(t *testing.T) {
+	l, k, peer := newTestLoop(t)
+	whole := command("ECHO", "a")
+	for _, sent := range []string{whole[:7], whole[7:] + whole, whole} {
+		unix.Write(peer, []byte(sent))
+		l.read(k)
+	}
+	l.turn()
+	got := make([]byte, 4096)
+	n, _ := unix.Read(peer, got)
+	if want := "$1\r\na\r\n$1\r\na\r\n$1\r\na\r\n"; string(got[:max(n, 0)]) != want {
+		t.Errorf("got %q, want %q", got[:max(n, 0)], want)
+	}
+}
+
+// TestReadClosed lets the end of a batch, which makes room for what is read, close
+// the very socket: its descriptor is not read, as it may be another's.
+func TestReadClosed(t *testing.T) {
+	l, k, _ := newTestLoop(t)
+	l.used = len(l.room)
+	k.client.kill()
+	l.dirty = append(l.dirty, k)
+	if l.read(k) {
+		t.Error("a closed socket was read")
+	}
+	if !k.closed || len(l.ready) != 0 || k.broken {
+		t.Errorf("closed: %v, ready: %d, broken: %v", k.closed, len(l.ready), k.broken)
+	}
+}
+
+// TestNoLoopsAfterShutdown: nobody would end them.
+func TestNoLoopsAfterShutdown(t *testing.T) {
+	s, err := New(newFakeStore(), Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Shutdown(t.Context())
+	if _, err := s.nextLoop(); err != ErrStopped {
+		t.Errorf("error %v, want %v", err, ErrStopped)
+	}
+}
