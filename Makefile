@@ -122,7 +122,8 @@ power: build ## the same by power cuts (CUTS), on a file system that drops what 
 # Java, Node.js and Redis come from apt-get, packages of JavaScript into the cache.
 interop: ## every format, both ways, with the programs themselves, which it installs
 	@dir="$${XDG_CACHE_HOME:-$$HOME/.cache}/bloomery-interop"; \
-	sh bench/interop/install.sh "$$dir" && cd bench/interop && \
+	sh bench/interop/install.sh "$$dir" && \
+	sh bench/interop/noderedis.sh "$$dir" && cd bench/interop && \
 	$(GO) run . -guava "$${GUAVA:-/usr/share/java/guava.jar}" -modules "$$dir/node_modules" -docs ../../docs/interop.md
 
 # The package comes before -rates: after a flag of the test's own, go test takes what
