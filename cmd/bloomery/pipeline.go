@@ -31,12 +31,13 @@ type pipeline struct {
 	careful   bool          // a line is added when it was written
 	syncEvery time.Duration // zero: never
 
-	free   chan *job // to read into
-	raw    chan *job
-	read   chan *job // the same jobs, in order
-	add    []chan *job
-	out    chan *job // the same jobs, in order
-	flying sync.WaitGroup
+	free    chan *job // to read into
+	raw     chan *job
+	read    chan *job // the same jobs, in order
+	add     []chan *job
+	out     chan *job // the same jobs, in order
+	flying  sync.WaitGroup
+	working sync.RWMutex // held by who works on a job
 
 	written chan struct{} // to who is careful: the last job was written
 	fresh   hashSet       // of the job under way
@@ -140,8 +141,6 @@ func (p *pipeline) each(sources []*source, count func(int), do func(*job) error)
 			err = j.err
 		}
 		if err != nil {
-			close(p.quit)
-			p.held.free(math.MaxInt / 2)
 			break
 		}
 		if j.synced != nil {
@@ -153,7 +152,11 @@ func (p *pipeline) each(sources []*source, count func(int), do func(*job) error)
 		}
 		p.recycle(j)
 	}
+	close(p.quit)
+	p.held.free(math.MaxInt / 2)
 	<-p.done
+	p.working.Lock() // nobody works any more, and who comes later finds that it is over
+	p.working.Unlock()
 	return err
 }
 
@@ -247,7 +250,11 @@ func (p *pipeline) pass(j *job) bool {
 
 func (p *pipeline) workOn() {
 	for j := range p.raw {
-		p.work(j)
+		p.working.RLock()
+		if !p.stopped() {
+			p.work(j)
+		}
+		p.working.RUnlock()
 		j.worked <- struct{}{}
 	}
 }
