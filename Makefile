@@ -14,7 +14,7 @@ RACETIME  ?= 10m#     the same under the race detector, which is several times s
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability crash power interop redis rates fuzz fuzz-readers ten-billion clean
+.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability crash power power-simulated interop redis rates fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ crash: build ## kill -9 of serve under load, CYCLES (1000) at each durability: i
 
 power: build ## the same by power cuts (CUTS), on a file system that drops what was not synced: wants root and /dev/fuse
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cuts $(CUTS) power
+
+power-simulated: ## fifty thousand power cuts of a simulated disk
+	@$(GO) test ./store -run 'PowerCuts$$' -powercuts=50000 -timeout 40m -v
 
 # Java, Node.js and Redis come from apt-get, packages of JavaScript into the cache.
 interop: ## every format, both ways, with the programs themselves, which it installs
