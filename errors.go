@@ -1,6 +1,10 @@
 package bloom
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/bloomery/bloom/internal/memory"
+)
 
 // Errors of sizing, returned by [Config.Plan] and every constructor.
 var (
@@ -52,7 +56,7 @@ var (
 
 	// ErrLocked: another process, or another filter of this one, has the file
 	// open for update.
-	ErrLocked = errors.New("bloom: the file is in use by another process")
+	ErrLocked = memory.ErrLocked
 
 	// ErrSecret: the secret given is not the one the filter was made with.
 	ErrSecret = errors.New("bloom: wrong secret")

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // Save writes the filter to a file at path, replacing one that is there. It is
@@ -232,7 +234,7 @@ func Lock(path string) (unlock func(), err error) {
 		return nil, err
 	}
 	return func() {
-		unlockFile(file) // at once; see updater.close
+		memory.UnlockFile(file) // at once; see updater.close
 		file.Close()
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"math/bits"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -119,6 +120,15 @@ func openLocked(path string) (*os.File, error) {
 		}
 		file.Close() // it was replaced before we had the lock
 	}
+}
+
+// lockFile takes the lock that keeps other writers away; see [memory.LockFile].
+func lockFile(file *os.File) error {
+	err := memory.LockFile(file)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return fmt.Errorf("files cannot be changed in place on %s: %w", runtime.GOOS, err)
+	}
+	return err
 }
 
 // samePlace reports whether file is the one at path.
@@ -291,7 +301,7 @@ func (u *updater) fail(err error) error {
 // close lets go of the file. It unlocks it first: a process that is being forked
 // keeps the file open for a moment, and with it the lock.
 func (u *updater) close() error {
-	unlockFile(u.file)
+	memory.UnlockFile(u.file)
 	if err := u.file.Close(); err != nil {
 		return fmt.Errorf("bloom: closing %s: %w", u.path, err)
 	}

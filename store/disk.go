@@ -1,10 +1,13 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // disk is a directory with files, as far as the store uses it: whole new files
@@ -97,7 +100,9 @@ func (d directory) Lock() (unlock func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := lockFile(file); err != nil {
+	// Where there are no locks it is for the user to see to it that no two servers
+	// have one directory.
+	if err := memory.LockFile(file); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		file.Close()
 		return nil, fmt.Errorf("%s: %w", d, err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // What dedupe --append remembers lines in: a file of lines, which grows.
@@ -31,7 +33,7 @@ func (r *dedupeRun) openAppended(stdout io.Writer) error {
 		return inputError(path, err)
 	}
 	r.append = &appendedFile{path: path, file: file, out: newLineWriter(file)}
-	if err := lockFile(file); err != nil {
+	if err := memory.LockFile(file); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("%s: is in use by another process: wait for it to end", path)
 	}
 	head, err := readHead(io.NewSectionReader(file, 0, magicBytes))

@@ -4,6 +4,7 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -11,6 +12,9 @@ import (
 	"sync"
 	"sync/atomic"
 )
+
+// ErrLocked: somebody else has the lock of a file.
+var ErrLocked = errors.New("bloom: the file is in use by another process")
 
 // Mapping is memory from the operating system, outside Go's heap: a file, or
 // room for a large filter's bits. It is given back by Close, or else when the

@@ -1,6 +1,6 @@
 //go:build unix && !aix
 
-package bloom
+package memory
 
 // This file encapsulates locks on files. The twin without them is lock_other.go.
 
@@ -11,11 +11,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lockFile takes the file's lock without waiting for it, or returns ErrLocked.
+// LockFile takes the file's lock without waiting for it, or returns ErrLocked.
 // The lock is an advisory one (flock): it keeps out those who ask for it too,
 // and goes when the file is closed or the process ends, however that comes
-// about. Until then a mapping keeps it, too.
-func lockFile(file *os.File) error {
+// about. Until then a mapping keeps it, too. The error wraps
+// [errors.ErrUnsupported] where there are no such locks.
+func LockFile(file *os.File) error {
 	for {
 		err := unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 		switch {
@@ -28,5 +29,5 @@ func lockFile(file *os.File) error {
 	}
 }
 
-// unlockFile gives the lock back.
-func unlockFile(file *os.File) { unix.Flock(int(file.Fd()), unix.LOCK_UN) }
+// UnlockFile gives the lock back.
+func UnlockFile(file *os.File) { unix.Flock(int(file.Fd()), unix.LOCK_UN) }
