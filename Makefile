@@ -14,7 +14,7 @@ RACETIME  ?= 10m#     the same under the race detector, which is several times s
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability crash power power-simulated interop redis rates fuzz fuzz-readers ten-billion clean
+.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-restart crash power power-simulated interop redis rates fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,9 @@ bench-dedupe: ## dedupe beside sort -u, awk and others (bench/dedupe.sh)
 
 bench-durability: ## what durability costs the server, at each level (bench/durability.sh)
 	@sh bench/durability.sh
+
+bench-restart: ## how long a store takes to open, beside reading its snapshot: wants 8 GB of free memory and disk
+	@cd bench && $(GO) run ./restart
 
 bench-server: ## serve beside redis-server, by redis-benchmark (bench/server.sh)
 	@sh bench/server.sh

@@ -175,19 +175,28 @@ func writeWords(w io.Writer, words []uint64, length uint64, order BitOrder) (wri
 }
 
 // readWords reads so many bytes into words, and lets each part that came be
-// seen and turned. It doubles the room each time that is full, so it never holds
-// more than twice what has really arrived; the last step is exact.
+// seen and turned. If the reader has a Len that says they are there, as that of a
+// bytes.Reader does, it takes the room at once; otherwise it doubles the room each
+// time that is full, so it never holds more than twice what has really arrived.
 func readWords(r io.Reader, length uint64, pass func([]uint64)) (words []uint64, mapping *memory.Mapping, err error) {
-	total := (length + 7) / 8
+	total, first := (length+7)/8, uint64(firstGrowth)
+	if r, ok := r.(interface{ Len() int }); ok && uint64(r.Len()) >= length {
+		first = total
+	}
+	ready := func() {} // the memory
+	defer func() { ready() }()
 	for have := uint64(0); have < total; {
 		if have == uint64(len(words)) {
-			grown, room, err := newWords(min(total, max(2*have, firstGrowth)))
+			grown, room, err := newWords(min(total, max(2*have, first)))
 			if err != nil {
 				return nil, mapping, err
 			}
 			copy(grown, words)
 			mapping.Close()
 			words, mapping = grown, room
+			if first == total {
+				ready = memory.PrefaultAhead(words)
+			}
 		}
 		part := words[have:][:min(total-have, firstGrowth)]
 		bytes := memory.Bytes(part)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -99,6 +100,14 @@ func Load(path string) (*Filter, error) {
 	return load(path, filterFrom)
 }
 
+// sizedFile tells readWords that there is as much as the pages say.
+type sizedFile struct {
+	io.Reader
+	size int64
+}
+
+func (f sizedFile) Len() int { return int(min(f.size, math.MaxInt)) }
+
 // load reads the file at path and makes a filter of it.
 func load[F any](path string, from func(*stored) (*F, error)) (*F, error) {
 	file, size, err := openRegular(path)
@@ -106,7 +115,7 @@ func load[F any](path string, from func(*stored) (*F, error)) (*F, error) {
 		return nil, err
 	}
 	defer file.Close()
-	s, err := readStored(file, func(s *state) error { return s.fits(size) })
+	s, err := readStored(sizedFile{file, size}, func(s *state) error { return s.fits(size) })
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -18,7 +18,7 @@ var (
 	metricLogWrites     = newMetric("store_log_writes_total", counter, "Groups of records written, each for all commits that waited for it.")
 	metricCommits       = newMetric("store_commits_total", counter, "Commits: one for each batch.")
 	metricSync          = newMetric("store_sync_seconds", histogramRow, "Time that making the log durable took (fdatasync).")
-	metricSnapshots     = newMetric("store_snapshots_total", counter, "Snapshots written, with the one at the start.")
+	metricSnapshots     = newMetric("store_snapshots_total", counter, "Snapshots written.")
 	metricSnapshotSize  = newMetric("store_snapshot_bytes", gauge, "The newest snapshot.")
 	metricSnapshotAge   = newMetric("store_snapshot_age_seconds", gauge, "Age of the newest snapshot.")
 	metricSnapshotTime  = newMetric("store_snapshot_seconds", gauge, "Time that writing it took.")

@@ -151,10 +151,9 @@ func (l *Local) vacate(name string) error {
 // publish lets everybody see the value, in place of what had its name.
 func (l *Local) publish(v *value, expires int64) {
 	l.expireAt(v, expires)
-	if l.names.find([]byte(v.name)) == nil {
+	if !l.names.put(v) {
 		l.count.Add(1)
 	}
-	l.names.put(v)
 }
 
 // drop takes a value's name away.

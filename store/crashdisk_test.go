@@ -100,7 +100,7 @@ func (d *crashDisk) caller(name string) string {
 		frame, more := frames.Next()
 		if strings.Contains(frame.Function, "/store.") && !strings.HasSuffix(frame.File, "_test.go") {
 			function := frame.Function[strings.LastIndex(frame.Function, "/store.")+len("/store."):]
-			if function == "writeAll" || function == "timedSync" {
+			if function == "writeAll" || function == "timedSync" || function == "put" {
 				name += " by " + function
 				continue
 			}
@@ -132,7 +132,16 @@ func (d *crashDisk) Create(name string) (diskFile, error) {
 }
 
 func (d *crashDisk) Append(name string) (diskFile, error) {
-	return &crashHandle{d, d.cached[name]}, nil
+	fault, err := d.call("Append")
+	defer d.mutex.Unlock()
+	if err := errors.Join(fault, err); err != nil {
+		return nil, err
+	}
+	file := d.cached[name]
+	if file == nil {
+		return nil, fs.ErrNotExist
+	}
+	return &crashHandle{d, file}, nil
 }
 
 func (d *crashDisk) Open(name string) (io.ReadCloser, error) {

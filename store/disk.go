@@ -10,12 +10,13 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// disk is a directory with files, as far as the store uses it: whole new files
-// that are written from front to end, and read from front to end. What was
-// written is safe when the file was synced; that a file has its name, or has it no
-// more, when the directory was. Tests have one that the power leaves.
+// disk is a directory with files, as far as the store uses it: new files that are
+// written from front to end, and read from front to end. What was written is safe
+// when the file was synced; that a file has its name, or has it no more, when the
+// directory was. Tests have one that the power leaves.
 type disk interface {
 	Create(name string) (diskFile, error) // for writing; there must not be one
+	Append(name string) (diskFile, error) // for writing on
 	Open(name string) (io.ReadCloser, error)
 	Rename(from, to string) error // in place of what has the name
 	Remove(name string) error
@@ -62,7 +63,13 @@ func makeDurable(path string) error {
 func (d directory) path(name string) string { return filepath.Join(string(d), name) }
 
 func (d directory) Create(name string) (diskFile, error) {
-	file, err := os.OpenFile(d.path(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	return d.write(name, os.O_CREATE|os.O_EXCL)
+}
+
+func (d directory) Append(name string) (diskFile, error) { return d.write(name, os.O_APPEND) }
+
+func (d directory) write(name string, flag int) (diskFile, error) {
+	file, err := os.OpenFile(d.path(name), os.O_WRONLY|flag, 0o600)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -47,8 +48,10 @@ func starts(names []string, prefix string) (found []uint64) {
 	return found
 }
 
-// writeFile puts a small file in its place.
-func writeFile(d disk, name string, data []byte) error {
+// put writes a file beside, and gives it its name, in place of what has that, when
+// all of it is on the disk; so a file with a name is whole. When put returns
+// without an error the name is on the disk, too.
+func put(d disk, name string, flaw flaw, write func(file diskFile) error) error {
 	temp := name + tempSuffix
 	if err := d.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -57,7 +60,7 @@ func writeFile(d disk, name string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	if err = writeAll(file, data); err == nil {
+	if err = write(file); err == nil && !(flaw == flawSnapshotUnsynced && strings.HasPrefix(name, snapPrefix)) {
 		err = file.Sync()
 	}
 	if closeErr := file.Close(); err == nil {
@@ -66,7 +69,7 @@ func writeFile(d disk, name string, data []byte) error {
 	if err == nil {
 		err = d.Rename(temp, name)
 	}
-	if err == nil {
+	if err == nil && flaw != flawNoDirSync {
 		err = d.SyncDir()
 	}
 	return err
@@ -81,7 +84,9 @@ func openSecret(d disk, fresh bool) ([]byte, error) {
 	file, err := d.Open(secretsName)
 	if errors.Is(err, fs.ErrNotExist) && fresh {
 		secret := newSecret()
-		return secret, writeFile(d, secretsName, []byte(secretLine+hex.EncodeToString(secret)+"\n"))
+		return secret, put(d, secretsName, flawNone, func(file diskFile) error {
+			return writeAll(file, []byte(secretLine+hex.EncodeToString(secret)+"\n"))
+		})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("the store's secret: %w: put the file %q back from a backup: without it no key can be looked up in the filters that were made with it", err, secretsName)
@@ -119,6 +124,7 @@ type recordReader struct {
 	name   string
 	from   *bufio.Reader
 	close  func() error
+	size   int    // bytes of the file, 0 if the disk does not say
 	start  uint64 // of the file's head
 	salt   uint64
 	at     uint64 // offset of the record that is read next
@@ -129,17 +135,20 @@ type recordReader struct {
 // errTorn: the bytes from here on are no record, whatever they are.
 var errTorn = errors.New("not a record")
 
-// openRecords opens a file and reads its head. If there is not even a whole one,
-// the error wraps errTorn.
+// openRecords opens a file and reads its head.
 func openRecords(d disk, name, magic string) (*recordReader, error) {
 	file, err := d.Open(name)
 	if err != nil {
 		return nil, err
 	}
-	r := &recordReader{name: name, from: bufio.NewReaderSize(file, 1<<20), close: file.Close}
+	r := &recordReader{name: name, from: bufio.NewReaderSize(file, 256<<10), close: file.Close}
+	if file, ok := file.(interface{ Stat() (fs.FileInfo, error) }); ok {
+		if info, err := file.Stat(); err == nil {
+			r.size = int(min(info.Size(), math.MaxInt))
+		}
+	}
 	head := make([]byte, headBytes)
 	n, err := io.ReadFull(r.from, head)
-	_, more := r.from.Peek(1)
 	switch {
 	case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF:
 	case n == headBytes && string(head[:8]) == magic && crc32.Checksum(head[:headBytes-4], castagnoli) == order.Uint32(head[headBytes-4:]):
@@ -149,10 +158,8 @@ func openRecords(d disk, name, magic string) (*recordReader, error) {
 		}
 		r.start, r.salt, r.at = order.Uint64(head[16:]), order.Uint64(head[24:]), headBytes
 		return r, nil
-	case more != nil: // nothing follows: it was just made
-		err = fmt.Errorf("%s: %w: the file's head is not there: %w", name, ErrDamaged, errTorn)
 	default:
-		err = fmt.Errorf("%s: %w: the file's head is damaged", name, ErrDamaged)
+		err = r.damaged("the file's head is damaged")
 	}
 	file.Close()
 	return nil, err

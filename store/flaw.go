@@ -14,5 +14,6 @@ const (
 	flawSameSegment           // a store that starts goes on in the segment that it read
 	flawUnchangedEarly        // commit returns at once if the caller's adds changed nothing
 	flawDamageIsEnd           // a damaged record ends the log, wherever it is
+	flawLogKept               // a store that starts does not write the last segment again
 	flawCount
 )

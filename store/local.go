@@ -81,6 +81,7 @@ type Local struct {
 	log       *log         // nil: in memory only
 	unlock    func() error // the directory
 	unlogged  atomic.Bool  // there were adds to filters at that level since the last snapshot
+	leftovers atomic.Bool  // there are files from before the newest snapshot
 	unchanged atomic.Bool  // for flawUnchangedEarly: the last add changed nothing
 	recovered Recovery
 	replay    atomic.Int64 // the time that windows see while the log is read again, 0 otherwise
@@ -118,7 +119,7 @@ const (
 )
 
 // OpenLocal opens a store. With a directory it reads what is there, the newest
-// snapshot and the log since, and writes a new snapshot before it returns. The
+// snapshot and the log since. The
 // error says what to do: it wraps bloom.ErrLocked if another process has the
 // directory, and [ErrDamaged] if a file is not as it was written.
 func OpenLocal(config LocalConfig) (*Local, error) {
@@ -334,11 +335,8 @@ func (l *Local) wantsSnapshot() bool {
 	if l.unlogged.Load() && time.Since(at) >= l.config.SnapshotEvery {
 		return true
 	}
-	l.log.Lock()
-	bytes := l.log.segment.bytes
-	l.log.Unlock()
 	used := l.used.Load()
-	return bytes > max(l.config.CheckpointBytes, uint64(l.config.Checkpoint*float64(used)))
+	return l.leftovers.Load() || l.log.bytes() > max(l.config.CheckpointBytes, uint64(l.config.Checkpoint*float64(used)))
 }
 
 // Snapshot takes a snapshot now, and returns when the log before it is gone.
@@ -349,8 +347,10 @@ func (l *Local) Snapshot(ctx context.Context) error {
 	return l.checkpoint()
 }
 
-// Close makes all adds durable, at any level, and ends the store. It may be called
-// twice. Filters that are still in hand can be asked, but what is added is lost.
+// Close makes all adds durable, at any level, and ends the store. It takes a
+// snapshot if anything has changed since the last, so that nothing is left to be
+// done again at the next start. It may be called twice. Filters that are still in
+// hand can be asked, but what is added is lost.
 func (l *Local) Close() (err error) {
 	l.closing.Do(func() {
 		close(l.stop)
@@ -361,7 +361,7 @@ func (l *Local) Close() (err error) {
 		// A snapshot that is under way has adds that are nowhere else.
 		l.checkpointing.Lock()
 		defer l.checkpointing.Unlock()
-		if l.unlogged.Load() && l.log.stopped() == nil {
+		if (l.unlogged.Load() || l.log.unsaved()) && l.log.stopped() == nil {
 			err = l.checkpointAlone()
 		}
 		err = errors.Join(err, l.log.close(), l.unlock())

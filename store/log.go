@@ -28,8 +28,10 @@ import (
 //   - After the first error of a write or sync nothing is acknowledged any more,
 //     and nothing is tried again: the system takes for written what it has thrown
 //     away.
-//   - A process that starts writes a snapshot to a new file, and goes on in a new
-//     segment, before it serves: what it read may have been in memory only.
+//   - A process that starts writes what it has read of the last segment to a new
+//     file, and goes on in a new segment, before it serves: what it read may have
+//     been in memory only. Snapshots, and the segments before the last, were
+//     synced before anything followed them.
 //   - A segment is synced before the next one is begun, and the directory after
 //     that. So only the last segment can end in a torn record.
 //   - Segments are removed when the snapshot that makes them superfluous is on
@@ -53,12 +55,14 @@ type log struct {
 	urgent  uint64 // to be synced before they are acknowledged
 	marked  uint64 // said to be synced, by a record of the log
 	changes uint64 // changes: behind them there are only marks
+	saved   uint64 // in the newest snapshot
 
 	failure error
 
 	syncing sync.Mutex // held by syncNow, and by who replaces the file
 	file    diskFile
 	segment segment
+	earlier uint64 // bytes of the segments before that no snapshot has made superfluous
 	counts  LogStats
 }
 
@@ -78,7 +82,7 @@ const (
 )
 
 func newLog(l *Local, next uint64) *log {
-	g := &log{local: l, disk: l.config.disk, flaw: l.config.flaw, next: next, written: next, synced: next, urgent: next, marked: next, changes: next}
+	g := &log{local: l, disk: l.config.disk, flaw: l.config.flaw, next: next, written: next, synced: next, urgent: next, marked: next, changes: next, saved: next}
 	g.turn.L = g
 	return g
 }
@@ -359,36 +363,45 @@ func (g *log) rotate() (start uint64, err error) {
 		g.fail(fmt.Errorf("beginning a segment of the log: %w", err))
 		return 0, g.failure
 	}
+	g.earlier += g.segment.bytes
+	g.marked = start // damage in a segment that another one follows is no torn end
 	g.file, g.segment = file, seg
 	return start, nil
 }
 
-// create makes a segment whose first record will be start, and makes sure that it
-// is there.
+// create makes a segment whose first record will be start.
 func (g *log) create(start uint64) (diskFile, segment, error) {
 	seg := segment{start: start, salt: newSalt(), bytes: headBytes}
-	file, err := g.disk.Create(segmentName(start))
+	err := put(g.disk, segmentName(start), g.flaw, func(file diskFile) error {
+		return writeAll(file, fileHead(fileMagicLog, start, seg.salt))
+	})
 	if err != nil {
 		return nil, seg, err
 	}
-	err = writeAll(file, fileHead(fileMagicLog, start, seg.salt))
-	if err == nil {
-		err = file.Sync()
-	}
-	if err == nil {
-		err = g.syncDir()
-	}
-	if err != nil {
-		file.Close()
-	}
+	file, err := g.disk.Append(segmentName(start))
 	return file, seg, err
 }
 
-func (g *log) syncDir() error {
-	if g.flaw == flawNoDirSync {
-		return nil
-	}
-	return g.disk.SyncDir()
+// isSaved notes that a snapshot has all before start, and that the segments from
+// before are gone.
+func (g *log) isSaved(start uint64) {
+	g.Lock()
+	defer g.Unlock()
+	g.saved, g.earlier = start, 0
+}
+
+// unsaved reports whether there are changes that are in no snapshot.
+func (g *log) unsaved() bool {
+	g.Lock()
+	defer g.Unlock()
+	return g.changes > g.saved
+}
+
+// bytes is how long the log is.
+func (g *log) bytes() uint64 {
+	g.Lock()
+	defer g.Unlock()
+	return g.earlier + g.segment.bytes
 }
 
 // close ends the log: all is synced.

@@ -75,15 +75,15 @@ func (s *shard) slot(name string, start uint64) (at uint64, found bool) {
 	return at, false
 }
 
-// put gives v its name, in place of what has it.
-func (n *names) put(v *value) {
+// put gives v its name, in place of what has it, and reports whether anything had.
+func (n *names) put(v *value) (found bool) {
 	s, start := n.of(maphash.String(n.seed, v.name))
 	s.Lock()
-	n.putLocked(s, start, v)
-	s.Unlock()
+	defer s.Unlock()
+	return n.putLocked(s, start, v)
 }
 
-func (n *names) putLocked(s *shard, start uint64, v *value) {
+func (n *names) putLocked(s *shard, start uint64, v *value) (found bool) {
 	at, found := s.slot(v.name, start)
 	if !found {
 		if 4*(s.used+1) > 3*len(s.slots) {
@@ -93,6 +93,7 @@ func (n *names) putLocked(s *shard, start uint64, v *value) {
 		s.used++
 	}
 	s.slots[at] = v
+	return found
 }
 
 func (n *names) grow(s *shard) {

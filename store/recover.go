@@ -12,9 +12,8 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// openFiles reads what there is, and makes sure of it: what was read may be in this
-// machine's memory only, after a write that failed; so all of it is written again,
-// to new files, before anything is acknowledged.
+// openFiles reads what there is, and makes sure of it before anything is
+// acknowledged.
 func (l *Local) openFiles() (err error) {
 	if l.config.Dir == "" && l.config.disk == nil {
 		l.secret = newSecret()
@@ -46,36 +45,81 @@ func (l *Local) begin() error {
 	return l.serveFrom(r)
 }
 
-// serveFrom begins a new log, and writes the snapshot that it starts from.
-func (l *Local) serveFrom(r *recovery) error {
-	g := newLog(l, max(r.next, r.newest)+1)
-	if l.config.flaw == flawSameSegment && r.last != nil {
-		if again, ok := l.config.disk.(interface {
-			Append(name string) (diskFile, error)
-		}); ok {
-			g = newLog(l, r.next)
-			g.segment = *r.last
-			var err error
-			g.file, err = again.Append(segmentName(r.last.start))
-			l.log = g
-			return err
-		}
+// serveFrom begins a new log behind what was read, and first makes sure of the last
+// file of the old one: what was read may be in this machine's memory only, after a
+// write that failed. The files before are on the disk, as each was synced before
+// anything followed it. If the log is longer than the filters are large, a snapshot
+// of them takes its place.
+func (l *Local) serveFrom(r *recovery) (err error) {
+	l.log = newLog(l, r.next)
+	switch {
+	case l.config.flaw == flawSameSegment && r.last != nil:
+		l.log.segment = *r.last
+		l.log.file, err = l.config.disk.Append(segmentName(r.last.start))
+		return err
+	case r.found.Fresh || r.found.LogBytes > l.used.Load():
+		err = l.startAnew(max(r.next, r.newest) + 1)
+	default:
+		err = l.goOn(r)
 	}
-	start := g.next
-	values := l.allNamed()
-	l.log = g // for the states' LSN
-	err := l.snapshot(start, l.nextID, values, snapshotMayBeAlone)
-	if err == nil {
-		g.file, g.segment, err = g.create(start)
+	if err != nil {
+		return fmt.Errorf("store: writing what was recovered to new files: %w", err)
 	}
+	return nil
+}
+
+// startAnew writes all to a snapshot, and begins a log at start.
+func (l *Local) startAnew(start uint64) error {
+	l.log = newLog(l, start)
+	err := l.snapshot(start, l.nextID, l.allNamed(), snapshotMayBeAlone)
 	if err == nil {
 		err = l.removeOld(start)
 	}
+	if err == nil {
+		l.log.file, l.log.segment, err = l.log.create(start)
+	}
+	return err
+}
+
+// goOn leaves the files as they are, but for the last one of the log.
+func (l *Local) goOn(r *recovery) (err error) {
+	g, d := l.log, l.config.disk
+	if r.changes > 0 {
+		g.saved = r.start
+	}
+	g.earlier = r.found.LogBytes
+	l.leftovers.Store(r.older)
+	l.last.at, l.last.bytes = r.taken, r.found.Bytes
+	if err := l.removeOld(0); err != nil { // files that were being written
+		return err
+	}
+	if last := r.last; last != nil && last.bytes > headBytes && g.flaw != flawLogKept {
+		err = put(d, segmentName(last.start), g.flaw, func(file diskFile) error {
+			return copyFile(d, segmentName(last.start), last.bytes, file)
+		})
+	}
+	if err == nil {
+		g.file, g.segment, err = g.create(r.next)
+	}
+	return err
+}
+
+// copyFile writes the first bytes of a file to another.
+func copyFile(d disk, name string, bytes uint64, to diskFile) error {
+	from, err := d.Open(name)
 	if err != nil {
-		if g.file != nil {
-			g.file.Close()
+		return err
+	}
+	defer from.Close()
+	for part := make([]byte, min(bytes, 1<<20)); bytes > 0; {
+		part = part[:min(bytes, uint64(len(part)))]
+		if _, err := io.ReadFull(from, part); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		return fmt.Errorf("store: writing what was recovered to new files: %w", err)
+		if err := writeAll(to, part); err != nil {
+			return err
+		}
+		bytes -= uint64(len(part))
 	}
 	return nil
 }
@@ -88,10 +132,15 @@ type recovery struct {
 
 	files  []string
 	start  uint64 // of the snapshot
+	size   int    // of its file
+	taken  time.Time
 	alone  bool   // there may be no log to it
+	older  bool   // there are files from before
 	newest uint64 // start of the newest file that there is
 	next   uint64 // LSN behind the last record
 	last   *segment
+
+	changes uint64 // records of the log that are no marks
 
 	values  map[uint64]*recovered
 	workers workers
@@ -134,6 +183,7 @@ func (r *recovery) run() (err error) {
 		return nil
 	}
 	r.start = snapshots[len(snapshots)-1]
+	r.older = len(snapshots) > 1 || len(segments) > 0 && segments[0] < r.start
 	if err := r.readSnapshot(snapshotName(r.start)); err != nil {
 		return err
 	}
@@ -149,8 +199,8 @@ func (r *recovery) run() (err error) {
 func (r *recovery) close() {
 	r.workers.stop()
 	for _, v := range r.values {
-		if v.content != nil && v.content.pipe != nil {
-			v.content.pipe.CloseWithError(errTorn)
+		if c := v.content; c != nil {
+			c.ready()
 		}
 	}
 }
@@ -165,7 +215,7 @@ func (r *recovery) readSnapshot(name string) error {
 		return err
 	}
 	defer func() { in.close() }() // another one behind damage
-	in.next = 1
+	in.next, r.size = 1, in.size
 	r.found.Snapshot = name
 	kind, f, err := in.read()
 	if err != nil || kind != recordHead {
@@ -243,6 +293,7 @@ func (r *recovery) readHead(f *fields) error {
 		return fmt.Errorf("%w: the head is too short", ErrDamaged)
 	}
 	r.alone = flags&snapshotMayBeAlone != 0
+	r.taken = time.Unix(0, int64(taken))
 	r.local.replay.Store(int64(max(taken, 1)))
 	if own := fingerprint(r.local.secret); own != print {
 		return fmt.Errorf("%w: the filters were made with the one of fingerprint %016x, and the file %q has that of %016x: put the right file back", bloom.ErrSecret, print, secretsName, own)
@@ -257,6 +308,7 @@ type content struct {
 	bytes []byte
 	pipe  *io.PipeWriter
 	made  chan error // what became of the other end
+	ready func()     // ends what goes on beside
 	bits  hashed
 	done  bool
 	lost  bool
@@ -272,15 +324,17 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 		return nil, fmt.Errorf("a value of kind %d and level %d that cannot be", kind, level)
 	}
 	header := f.rest()
-	c := &content{}
+	c := &content{ready: func() {}}
 	var b body
 	var err error
 	switch kind {
 	case String:
 		b = text{}
 	case RedisBloom:
-		b, err = l.loadChain(header)
 		c.size = headerBits(header) / 8
+		if b, err = l.loadChain(header); err == nil {
+			c.ready = b.(chain).Prefault()
+		}
 	case Paired, Window:
 		var h dumpHeader
 		h, err = parseHeader(header)
@@ -308,12 +362,21 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 	return value, nil
 }
 
+// sizedReader lets its user take the memory for what comes at once.
+type sizedReader struct {
+	io.Reader
+	most int
+}
+
+func (r sizedReader) Len() int { return r.most }
+
 // pipe makes the bits of a file while its bytes arrive.
 func (r *recovery) pipe(c *content, p *paired) {
 	from, to := io.Pipe()
 	c.pipe, c.made = to, make(chan error, 1)
+	c.ready = func() { to.CloseWithError(errTorn) }
 	go func() {
-		bits, err := r.local.read(p.spec, from, math.MaxInt64)
+		bits, err := r.local.read(p.spec, sizedReader{from, r.size}, math.MaxInt64)
 		from.CloseWithError(errors.Join(err, io.ErrClosedPipe))
 		c.bits = bits
 		c.made <- err
@@ -335,7 +398,7 @@ func (r *recovery) readContent(v *recovered, f *fields) error {
 	c.at += uint64(len(data))
 	switch b := v.body.(type) {
 	case chain:
-		return b.LoadChunk(int64(c.at)+1, data)
+		return b.RestoreChunk(int64(c.at)+1, data)
 	case *paired:
 		if c.pipe != nil {
 			if _, err := c.pipe.Write(data); err != nil {
@@ -353,6 +416,7 @@ func (r *recovery) readContent(v *recovered, f *fields) error {
 func (r *recovery) endContent(v *recovered) error {
 	c := v.content
 	v.content = nil
+	defer c.ready()
 	switch b := v.body.(type) {
 	case text:
 		v.body = text(slices.Clip(c.bytes))

@@ -109,10 +109,10 @@ func (m *mending) lostBits(v *recovered, why string) {
 	}
 	m.lost[v.id] = v
 	m.note("value %q has lost bits, and is dropped if it is no filter: %s", v.name, why)
-	if v.content != nil && v.content.pipe != nil {
-		v.content.pipe.CloseWithError(errTorn)
+	if v.content != nil {
+		v.content.ready()
+		v.content = nil
 	}
-	v.content = nil
 	b, ok := v.body.(*paired)
 	if !ok {
 		return

@@ -41,10 +41,6 @@ func (r *recovery) readLog(segments []uint64) error {
 // readSegment applies the records of one segment.
 func (r *recovery) readSegment(start uint64, last bool) error {
 	in, err := openRecords(r.local.config.disk, segmentName(start), fileMagicLog)
-	if errors.Is(err, errTorn) && last {
-		r.found.Torn = segmentName(start)
-		return nil // it was being made
-	}
 	if err != nil && r.mend != nil {
 		r.mend.lostRecords("%v: its records are lost", err)
 		return nil
@@ -125,6 +121,9 @@ func (r *recovery) tornBytes(in *recordReader) uint64 {
 func (r *recovery) apply(in *recordReader, kind byte, f *fields) error {
 	lsn := in.next - 1
 	r.found.Records++
+	if kind != recordMark {
+		r.changes++
+	}
 	if kind == recordPairs || kind == recordHashes || kind == recordTimed {
 		return r.applyAdds(in, lsn, kind, f)
 	}

@@ -1,10 +1,8 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 	"time"
 )
@@ -47,7 +45,10 @@ func (l *Local) checkpointAlone() error {
 	if err == nil {
 		err = l.removeOld(start)
 	}
-	if err != nil {
+	if err == nil {
+		l.leftovers.Store(false)
+		l.log.isSaved(start)
+	} else {
 		l.log.Lock()
 		l.log.fail(fmt.Errorf("taking a snapshot: %w", err))
 		err = l.log.failure
@@ -64,40 +65,23 @@ func (l *Local) allNamed() []named {
 
 // snapshot writes the values to a file and puts that in its place.
 func (l *Local) snapshot(start, nextID uint64, values []named, flags byte) error {
-	began, d := time.Now(), l.config.disk
+	began := time.Now()
 	if l.config.flaw == flawLogRemovedEarly {
 		if err := l.removeOld(start); err != nil {
 			return err
 		}
 	}
-	temp := snapshotName(start) + tempSuffix
-	if err := d.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	file, err := d.Create(temp)
-	if err != nil {
-		return err
-	}
-	w := &snapshotWriter{local: l, file: file, salt: newSalt(), next: 1}
-	w.err = writeAll(file, fileHead(fileMagicSnap, start, w.salt))
-	w.bytes = headBytes
-	w.head(nextID, len(values), flags)
-	for _, v := range values {
-		w.value(v)
-	}
-	w.end(len(values))
-	if err = w.err; err == nil && l.config.flaw != flawSnapshotUnsynced {
-		err = file.Sync()
-	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = d.Rename(temp, snapshotName(start))
-	}
-	if err == nil && l.config.flaw != flawNoDirSync {
-		err = d.SyncDir()
-	}
+	w := &snapshotWriter{local: l, salt: newSalt(), next: 1, bytes: headBytes}
+	err := put(l.config.disk, snapshotName(start), l.config.flaw, func(file diskFile) error {
+		w.file = file
+		w.err = writeAll(file, fileHead(fileMagicSnap, start, w.salt))
+		w.head(nextID, len(values), flags)
+		for _, v := range values {
+			w.value(v)
+		}
+		w.end(len(values))
+		return w.err
+	})
 	if err != nil {
 		return err
 	}

@@ -27,7 +27,7 @@ type Stats struct {
 	Log      LogStats
 	LogBytes uint64 // of the log on the disk, since the newest snapshot
 
-	Snapshots     uint64 // since the store was opened, with the one from then
+	Snapshots     uint64 // since the store was opened
 	SnapshotBytes uint64 // of the newest
 	SnapshotAt    time.Time
 	SnapshotTime  time.Duration // that it took
@@ -53,7 +53,7 @@ type Recovery struct {
 	TornBytes uint64
 	Torn      string
 
-	Took time.Duration // with the snapshot that was written at last
+	Took time.Duration // with what was written to be sure of it
 }
 
 // Recovered says what was found when the store was opened.
@@ -65,8 +65,9 @@ func (l *Local) Stats() Stats {
 	if l.log == nil {
 		return s
 	}
+	s.LogBytes = l.log.bytes()
 	l.log.Lock()
-	s.Log, s.LogBytes, s.Failure = l.log.counts, l.log.segment.bytes, l.log.failure
+	s.Log, s.Failure = l.log.counts, l.log.failure
 	l.log.Unlock()
 	l.last.Lock()
 	s.Snapshots, s.SnapshotBytes, s.SnapshotAt, s.SnapshotTime = l.last.count, l.last.bytes, l.last.at, l.last.took

@@ -115,6 +115,28 @@ func Prefault(words []uint64) {
 	wait.Wait()
 }
 
+// PrefaultAhead lets the system provide the pages from front to back, beside the
+// caller, who fills them meanwhile: half of what reading into new memory takes is
+// waiting for it. The caller calls done before the memory is given back.
+func PrefaultAhead(words []uint64) (done func()) {
+	if len(words) < 4*largeWords || runtime.GOMAXPROCS(0) == 1 {
+		return func() {}
+	}
+	var stop atomic.Bool
+	var wait sync.WaitGroup
+	wait.Go(func() {
+		for len(words) > 0 && !stop.Load() {
+			n := min(len(words), largeWords)
+			touch(words[:n])
+			words = words[n:]
+		}
+	})
+	return func() {
+		stop.Store(true)
+		wait.Wait()
+	}
+}
+
 func touch(words []uint64) {
 	if len(words) >= largeWords && populate(Bytes(words)) {
 		return
