@@ -95,6 +95,9 @@ func New(st store.Store, config Config) (*Server, error) {
 			s.keyWritten(nil, []byte(name))
 		}
 	})
+	if st, ok := st.(interface{ OnStop(do func(error)) }); ok {
+		st.OnStop(s.fail) // also while nobody commits
+	}
 	return s, nil
 }
 
@@ -263,12 +266,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// beginStop tells everyone that the server ends: by Shutdown, or because of err.
-func (s *Server) beginStop(err error) {
+// beginStop tells everyone that the server ends, by Shutdown or because of err, if
+// it has not done so before.
+func (s *Server) beginStop(err error) (begun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopping {
-		return
+		return false
 	}
 	s.stopping, s.failure = true, err
 	for l := range s.listeners {
@@ -277,13 +281,15 @@ func (s *Server) beginStop(err error) {
 	for _, c := range s.clients {
 		c.transport.stop()
 	}
+	return true
 }
 
 // fail stops the server because a commit has failed. Nobody is told that
 // anything worked any more.
 func (s *Server) fail(err error) {
-	s.log.Error("the store can make nothing durable any more: stopping", "error", err)
-	s.beginStop(err)
+	if s.beginStop(err) {
+		s.log.Error("the store can make nothing durable any more: stopping", "error", err)
+	}
 	s.eachClient((*Client).kill)
 }
 

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
-	"sync/atomic"
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
@@ -18,52 +17,30 @@ type chain struct{ *interop.Chain }
 func (c chain) kind() Kind { return RedisBloom }
 
 func (l *Local) newChain(spec Spec) (body, error) {
-	config := interop.ChainConfig{
+	c, err := interop.NewChain(interop.ChainConfig{
 		Keys:       spec.Capacity,
 		Rate:       spec.Rate,
 		Growth:     spec.Growth,
 		NonScaling: spec.Growth == 0,
 		Grant:      l.grantLayer,
-	}
-	c, err := interop.NewChain(config)
-	if err != nil && errors.Is(err, bloom.ErrBudget) {
-		l.takeBack(config) // it was granted, but the machine has it not
-	}
+		Release:    l.releaseLayer,
+	})
 	if err != nil {
 		return nil, err
 	}
 	return chain{c}, nil
 }
 
-// takeBack releases what was granted to a chain that could not be made.
-func (l *Local) takeBack(config interop.ChainConfig) {
-	config.Grant = func(bytes uint64) error {
-		l.release(bytes)
-		return ErrMemory
-	}
-	interop.NewChain(config)
-}
-
 func (l *Local) loadChain(header []byte) (body, error) {
-	var granted atomic.Uint64
-	c, err := interop.LoadHeader(header, func(bytes uint64) error {
-		err := l.grant(bytes)
-		if err == nil {
-			granted.Add(bytes)
-		}
-		return err
-	})
+	c, err := interop.ChainConfig{Grant: l.grantLayer, Release: l.releaseLayer}.LoadHeader(header)
 	if err != nil {
-		l.release(granted.Load())
 		return nil, chunkError(err)
 	}
 	return chain{c}, nil
 }
 
-func (c chain) bytes() uint64 { return bitsOf(c.Info()) }
-
-// bitsOf is what the layers' bits take, without RedisBloom's structures.
-func bitsOf(info interop.ChainInfo) uint64 { return info.Size - 32 - 64*uint64(info.Filters) }
+// giveBack lets the chain itself return what was granted to it, and ask no more.
+func (c chain) giveBack(*Local) { c.SetGrant(nil, nil) }
 
 func (c chain) add(v *value, keys [][]byte, isNew []bool) (done int, err error) {
 	s := scratches.Get().(*scratch)
@@ -72,10 +49,6 @@ func (c chain) add(v *value, keys [][]byte, isNew []bool) (done int, err error) 
 	gate := v.gate()
 	gate.RLock()
 	v.local.underway.RLock()
-	gone, before := v.dropped.Load(), uint64(0)
-	if gone {
-		before = c.bytes()
-	}
 	for done < len(pairs) && err == nil {
 		var n, layer int
 		n, layer, err = c.AddPairs(pairs[done:], isNew[done:])
@@ -83,9 +56,6 @@ func (c chain) add(v *value, keys [][]byte, isNew []bool) (done int, err error) 
 		done += n
 	}
 	v.local.underway.RUnlock()
-	if gone {
-		v.local.release(c.bytes() - before)
-	}
 	gate.RUnlock()
 	scratches.Put(s)
 	if errors.Is(err, interop.ErrFull) {

@@ -30,7 +30,7 @@ func (l *Local) Create(ctx context.Context, name string, spec Spec) (Filter, err
 	}
 	v, err := l.newValue(name, b, spec.Level)
 	if err != nil {
-		l.release(b.bytes())
+		b.giveBack(l)
 		return nil, err
 	}
 	l.logCreate(v.id, name, spec)
@@ -52,7 +52,7 @@ func (l *Local) Load(ctx context.Context, name string, header []byte) (Filter, e
 	level := l.level(StoreLevel)
 	v, err := l.newValue(name, b, level)
 	if err != nil {
-		l.release(b.bytes())
+		b.giveBack(l)
 		return nil, err
 	}
 	l.logLoad(v.id, name, level, header)
@@ -76,7 +76,7 @@ func (l *Local) Set(ctx context.Context, name string, data []byte) error {
 	}
 	v, err := l.newValue(name, body, l.config.Level)
 	if err != nil {
-		l.release(body.bytes())
+		body.giveBack(l)
 		return err
 	}
 	old := l.names.find([]byte(name))
@@ -170,7 +170,8 @@ func (l *Local) forget(v *value) {
 	gate := v.gate()
 	gate.Lock()
 	v.dropped.Store(true)
-	l.release(v.body.bytes() + valueBytes + uint64(len(v.name)))
+	v.body.giveBack(l)
+	l.release(valueBytes + uint64(len(v.name)))
 	gate.Unlock()
 	if v.expired() {
 		l.hasEnded(v.name)
@@ -190,15 +191,20 @@ func (l *Local) Rename(ctx context.Context, from, to string) error {
 	case len(to) > maxName:
 		return fmt.Errorf("%w: a name of %d bytes, of at most %d", bloom.ErrLimit, len(to), maxName)
 	}
-	if more := len(to) - len(from); more > 0 {
-		if err := l.grant(uint64(more)); err != nil {
-			return err
-		}
-	} else {
-		l.release(uint64(-more))
+	if err := l.grantName(from, to); err != nil {
+		return err
 	}
 	l.logRename(v.id, to)
 	l.rename(v, strings.Clone(to))
+	return nil
+}
+
+// grantName takes the memory that a name takes beside the one before.
+func (l *Local) grantName(from, to string) error {
+	if len(to) > len(from) {
+		return l.grant(uint64(len(to) - len(from)))
+	}
+	l.release(uint64(len(from) - len(to)))
 	return nil
 }
 

@@ -182,12 +182,12 @@ func (l *Local) loadPaired(header []byte) (*paired, error) {
 	}
 	p := b.(*paired)
 	if p.now().HashIdentity().Key != h.key {
-		l.release(p.bytes())
+		p.giveBack(l)
 		return nil, chunkError(fmt.Errorf("%w: the filter was made with the secret of another store, of fingerprint %016x: give this store that one", bloom.ErrSecret, h.key))
 	}
 	// The file's bytes, and then the filter that is made of them.
 	if err := l.grant(p.loadingBytes(h.size)); err != nil {
-		l.release(p.bytes())
+		p.giveBack(l)
 		return nil, err
 	}
 	p.charged.Add(p.loadingBytes(h.size))
@@ -238,7 +238,7 @@ func (p *paired) take(v *value, iterator int64, chunk []byte) error {
 		return nil
 	}
 	const generationsAt = 48 // in the file's header
-	if most := uint64(p.local.config.Generations); p.spec.Kind == Window && (len(file) < generationsAt+8 || binary.LittleEndian.Uint64(file[generationsAt:]) > most) {
+	if most := uint64(p.local.config.Generations); p.spec.Kind == Window && p.local.replay.Load() == 0 && (len(file) < generationsAt+8 || binary.LittleEndian.Uint64(file[generationsAt:]) > most) {
 		return chunkError(fmt.Errorf("%w: a window of more generations than the store's %d", bloom.ErrLimit, most))
 	}
 	bits, err := p.local.read(p.spec, bytes.NewReader(file), int64(len(file)))
@@ -270,8 +270,8 @@ func takes(bits hashed) (total uint64) {
 	case *bloom.Scalable:
 		sizes = bits.Sizes()
 	case *bloom.Window:
-		plan := bits.Plan()
-		return lockedBytes(plan) + 2*plan.Bytes() // with the spare ones
+		one := bits.Sizes()[0].Plan
+		return (bits.Plan().Blocks/one.Blocks + 1) * lockedBytes(one) // with the spare one
 	}
 	for _, s := range sizes {
 		total += lockedBytes(s.Plan)

@@ -69,8 +69,9 @@ type Local struct {
 	names  *names
 	count  atomic.Int64 // names
 
-	used       atomic.Uint64 // bytes
-	grantLayer func(bytes uint64) error
+	used         atomic.Uint64            // bytes
+	grantLayer   func(bytes uint64) error // grant and release, for a million chains
+	releaseLayer func(bytes uint64)
 
 	changing      sync.Mutex
 	nextID        uint64 // guarded by changing
@@ -165,7 +166,7 @@ func (c LocalConfig) filled() (LocalConfig, error) {
 
 func newLocal(config LocalConfig) *Local {
 	l := &Local{config: config, names: newNames(), nextID: 1, stop: make(chan struct{})}
-	l.grantLayer = l.grant
+	l.grantLayer, l.releaseLayer = l.grant, l.release
 	return l
 }
 
@@ -280,6 +281,20 @@ func (l *Local) OnEnd(do func(name string)) {
 	l.ends.Lock()
 	l.ends.do = do
 	l.ends.Unlock()
+}
+
+// OnStop calls back when the store has stopped, with the error that wraps
+// [ErrStopped], also if nobody is adding anything. It replaces the function that was
+// given before.
+func (l *Local) OnStop(do func(err error)) {
+	if l.log == nil {
+		return
+	}
+	l.log.Lock()
+	defer l.log.Unlock()
+	if l.log.onFail = do; l.log.failure != nil {
+		go do(l.log.failure)
+	}
 }
 
 // Commit returns when all that returned before it is durable, each filter's adds

@@ -58,6 +58,7 @@ type log struct {
 	saved   uint64 // in the newest snapshot
 
 	failure error
+	onFail  func(error)
 
 	syncing sync.Mutex // held by syncNow, and by who replaces the file
 	file    diskFile
@@ -123,12 +124,15 @@ func (g *log) begin(kind byte) []byte {
 }
 
 func (g *log) end(b []byte, level Level) {
+	defer g.Unlock()
+	if g.failure != nil { // it will never be written
+		return
+	}
 	g.seal(b)
 	g.changes = g.next
 	if level == Always {
 		g.urgent = g.next
 	}
-	g.Unlock()
 }
 
 // seal completes the record under way. Its checksum comes when it is written, as
@@ -282,6 +286,9 @@ func (g *log) isSynced(next uint64, took time.Duration) {
 func (g *log) fail(err error) {
 	if g.failure == nil {
 		g.failure = fmt.Errorf("%w: nothing more is acknowledged, as what was written last may be lost: see to the disk, then start again: %w", ErrStopped, err)
+		if g.onFail != nil {
+			go g.onFail(g.failure)
+		}
 	}
 	g.turn.Broadcast()
 }

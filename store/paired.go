@@ -52,8 +52,8 @@ func (shared) SetSecret([]byte) error { return nil }
 func (p *paired) now() hashed     { return *p.bits.Load() }
 func (p *paired) set(bits hashed) { p.bits.Store(&bits) }
 
-func (p *paired) kind() Kind    { return p.spec.Kind }
-func (p *paired) bytes() uint64 { return p.charged.Load() }
+func (p *paired) kind() Kind        { return p.spec.Kind }
+func (p *paired) giveBack(l *Local) { l.release(p.charged.Load()) }
 
 // lockedBytes is what bits take together with their locks, see kernel.NewStripes.
 func lockedBytes(plan bloom.Plan) uint64 {
@@ -87,7 +87,10 @@ func (l *Local) newPaired(spec Spec) (body, error) {
 		if err != nil {
 			return nil, err
 		}
-		bytes = lockedBytes(plan)
+		filters := uint64(config.Generations + 2)
+		plan.Blocks /= filters
+		plan.Bits /= filters
+		bytes = filters * lockedBytes(plan)
 		build = func() (hashed, error) { return config.New() }
 	case spec.Growth != 0:
 		config := bloom.ScalableConfig{First: spec.Capacity, Rate: spec.Rate, Growth: int(min(spec.Growth, math.MaxInt32)), Secret: secret}

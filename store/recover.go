@@ -419,8 +419,9 @@ func (r *recovery) endContent(v *recovered) error {
 	defer c.ready()
 	switch b := v.body.(type) {
 	case text:
-		v.body = text(slices.Clip(c.bytes))
-		r.local.grant(v.body.bytes())
+		whole := text(slices.Clip(c.bytes))
+		r.local.grant(whole.bytes())
+		v.body = whole
 	case chain:
 		if c.at != c.size {
 			return fmt.Errorf("%d bytes of value %d, which has %d", c.at, v.id, c.size)
@@ -434,9 +435,6 @@ func (r *recovery) endContent(v *recovered) error {
 			return fmt.Errorf("value %d: %w", v.id, err)
 		}
 		b.replace(c.bits, b.items.Load())
-		bytes := takes(c.bits)
-		r.local.grant(bytes - min(bytes, b.charged.Load()))
-		b.charged.Store(bytes)
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/bloomery/bloom/interop"
@@ -220,7 +221,7 @@ func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
 		return err
 	case recordSet:
 		id, name := f.uint64(), f.name()
-		b := append(text{}, f.rest()...)
+		b := slices.Clip(append(text{}, f.rest()...))
 		l.grant(b.bytes())
 		return r.create(id, name, b, l.config.Level, 0)
 	case recordClear:
@@ -242,6 +243,7 @@ func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
 		l.drop(v.value)
 	case recordRename:
 		to := f.name()
+		l.grantName(v.name, to)
 		if old := l.names.find([]byte(to)); old != nil && old != v.value {
 			delete(r.values, old.id)
 		}
@@ -327,13 +329,24 @@ func (r *recovery) applyContent(v *recovered, kind byte, f *fields) error {
 	return v.body.fold(v.value, f.uint64())
 }
 
-// finish sets the counts that were only noted.
+// finish sets the counts that were only noted, and grants what filters have grown
+// to.
 func (r *recovery) finish() {
 	r.workers.wait()
 	for _, v := range r.values {
-		if c, ok := v.body.(chain); ok && v.counts {
-			for i, n := range v.layers {
-				c.SetItems(i, n)
+		switch b := v.body.(type) {
+		case chain:
+			if v.counts {
+				for i, n := range v.layers {
+					b.SetItems(i, n)
+				}
+			}
+		case *paired:
+			if b.incoming == nil {
+				bytes := takes(b.now())
+				r.local.release(b.charged.Load())
+				r.local.grant(bytes)
+				b.charged.Store(bytes)
 			}
 		}
 	}

@@ -23,7 +23,11 @@ type value struct {
 // a text.
 type body interface {
 	kind() Kind
-	bytes() uint64 // of memory, without the valueBytes
+
+	// giveBack returns the memory that the store has granted, without the
+	// valueBytes. Whoever still has the body in hand goes on at nobody's expense.
+	// The gate is held alone, or nobody else has the body yet.
+	giveBack(l *Local)
 
 	// The rest is for filters. add takes at most chunkKeys keys, of which it logs
 	// those that it must.
@@ -76,8 +80,9 @@ func (v *value) logged() bool { return v.local.log != nil && !v.dropped.Load() }
 // text is a plain value.
 type text []byte
 
-func (t text) kind() Kind    { return String }
-func (t text) bytes() uint64 { return uint64(cap(t)) }
+func (t text) kind() Kind        { return String }
+func (t text) bytes() uint64     { return uint64(cap(t)) }
+func (t text) giveBack(l *Local) { l.release(t.bytes()) }
 
 func (t text) add(*value, [][]byte, []bool) (int, error) { return 0, ErrWrongKind }
 func (t text) contains([][]byte, []bool)                 {}

@@ -1,0 +1,162 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+)
+
+// TestUsage: a store that is opened again says that it takes what it took before,
+// whatever the log did, and nothing when all was dropped.
+func TestUsage(t *testing.T) {
+	ctx := context.Background()
+	config := LocalConfig{Dir: t.TempDir(), seams: seams{idle: true}}
+	var l *Local
+	start := func() {
+		var err error
+		if l, err = OpenLocal(config); err != nil {
+			t.Fatal(err)
+		}
+	}
+	start()
+	for i, spec := range plantSpecs {
+		name := fmt.Sprint(i)
+		if _, err := l.Create(ctx, name, spec); err != nil {
+			t.Fatal(err)
+		}
+		if spec.Growth != 0 || spec.Kind == Window {
+			addSome(t, l, name, 0, 300)
+		}
+		if err := l.Rename(ctx, name, "a much longer name "+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Set(ctx, "text", []byte("some text"))
+	if err := l.Commit(ctx); err != nil {
+		t.Fatal(err)
+	}
+	for _, how := range []string{"log", "snapshot"} {
+		before, _ := l.Usage()
+		if how == "snapshot" {
+			if err := l.Snapshot(ctx); err != nil {
+				t.Fatal(err)
+			}
+		}
+		kill(t, l)
+		start()
+		if after, _ := l.Usage(); after != before {
+			t.Errorf("%d bytes, and %d read again from the %s", before, after, how)
+		}
+	}
+	// Who has a filter in hand that is dropped goes on at nobody's expense.
+	first, err := l.Open([]byte("a much longer name 0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Clear(ctx); err != nil {
+		t.Fatal(err)
+	}
+	l.Set(ctx, "text", make([]byte, 1<<20))
+	before, _ := l.Usage()
+	var wait sync.WaitGroup
+	for adder := range 4 {
+		wait.Go(func() {
+			for i := range 2000 {
+				first.Add(ctx, [][]byte{fmt.Append(nil, adder, i)}, make([]bool, 1))
+			}
+		})
+	}
+	wait.Wait()
+	if after, _ := l.Usage(); after != before {
+		t.Errorf("adds to a dropped filter: %d bytes, and then %d", before, after)
+	}
+	l.Clear(ctx)
+	if after, _ := l.Usage(); after != 0 {
+		t.Errorf("an empty store takes %d bytes", after)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestStopIsTold: a sync that fails while nobody commits is told, too, and what is
+// added after it is not kept for a log that will never be written.
+func TestStopIsTold(t *testing.T) {
+	disk := newCrashDisk(rand.New(rand.NewPCG(1, 2)))
+	l, err := OpenLocal(LocalConfig{seams: seams{disk: disk}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	told := make(chan error, 1)
+	l.OnStop(func(err error) { told <- err })
+	l.Create(bg, "seen", Spec{Kind: RedisBloom, Capacity: 100_000, Rate: 0.01})
+	addSome(t, l, "seen", 0, 10)
+	disk.mutex.Lock()
+	disk.fail = disk.calls + 1
+	disk.mutex.Unlock()
+	select {
+	case err := <-told:
+		if !errors.Is(err, ErrStopped) {
+			t.Error(err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("nobody was told")
+	}
+	f, _ := l.Open([]byte("seen"))
+	for i := range 1000 {
+		f.Add(bg, [][]byte{fmt.Append(nil, i)}, make([]bool, 1))
+	}
+	if err := l.Commit(bg); !errors.Is(err, ErrStopped) {
+		t.Error(err)
+	}
+	l.log.Lock()
+	if n := len(l.log.buffer); n > 1000 {
+		t.Errorf("%d bytes wait for a log that has stopped", n)
+	}
+	l.log.Unlock()
+}
+
+// TestFewerGenerations: a window that was loaded when the store had windows of more
+// generations is read again when it has not.
+func TestFewerGenerations(t *testing.T) {
+	config := LocalConfig{Dir: t.TempDir(), Generations: 12, seams: seams{idle: true}}
+	l, err := OpenLocal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := l.Create(bg, "first", Spec{Kind: Window, Capacity: 1000, Rate: 0.01, Span: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, header, err := f.Dump(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := l.Load(bg, "second", header)
+	for err == nil && at != 0 {
+		var chunk []byte
+		if at, chunk, err = f.Dump(at); err == nil && at != 0 {
+			err = g.Load(bg, at, chunk)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	addSome(t, l, "second", 0, 10)
+	kill(t, l)
+	config.Generations = 2
+	if l, err = OpenLocal(config); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.look([]byte("second")).Info().Items; got != 10 {
+		t.Errorf("%d items", got)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
