@@ -112,7 +112,7 @@ func (l *Local) newBody(spec Spec) (body, error) {
 
 // loadBody makes the body that a dump's header describes.
 func (l *Local) loadBody(header []byte) (body, error) {
-	if strings.HasPrefix(string(header), dumpMagic) {
+	if IsDumpHeader(header) {
 		p, err := l.loadPaired(header)
 		if err != nil {
 			return nil, err

@@ -113,17 +113,29 @@ func (l *Local) endIdleDumps() {
 }
 
 func (p *paired) header(items, size uint64) []byte {
-	order := binary.LittleEndian
+	return DumpHeader{Spec: p.spec, Key: p.now().HashIdentity().Key, Items: items, Bytes: size}.Encode()
+}
+
+// DumpHeader is the first chunk of a dump of a filter of our own.
+type DumpHeader struct {
+	Spec  Spec   // its Kind, Public, Growth, Capacity, Rate and Span
+	Key   uint64 // of the hash identity
+	Items uint64 // adds that were new
+	Bytes uint64 // of the file that follows
+}
+
+// Encode returns the header as docs/format.md draws it.
+func (h DumpHeader) Encode() []byte {
 	b := append(make([]byte, 0, dumpBytes), dumpMagic...)
 	b = order.AppendUint16(b, dumpVersion)
-	b = append(b, byte(p.spec.Kind), boolByte(p.spec.Public))
-	b = order.AppendUint32(b, p.spec.Growth)
-	b = order.AppendUint64(b, p.spec.Capacity)
-	b = order.AppendUint64(b, math.Float64bits(p.spec.Rate))
-	b = order.AppendUint64(b, uint64(p.spec.Span))
-	b = order.AppendUint64(b, p.now().HashIdentity().Key)
-	b = order.AppendUint64(b, items)
-	b = order.AppendUint64(b, size)
+	b = append(b, byte(h.Spec.Kind), boolByte(h.Spec.Public))
+	b = order.AppendUint32(b, h.Spec.Growth)
+	b = order.AppendUint64(b, h.Spec.Capacity)
+	b = order.AppendUint64(b, math.Float64bits(h.Spec.Rate))
+	b = order.AppendUint64(b, uint64(h.Spec.Span))
+	b = order.AppendUint64(b, h.Key)
+	b = order.AppendUint64(b, h.Items)
+	b = order.AppendUint64(b, h.Bytes)
 	return order.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
@@ -134,32 +146,30 @@ func boolByte(b bool) byte {
 	return 0
 }
 
-// dumpHeader is what a header says.
-type dumpHeader struct {
-	spec  Spec
-	key   uint64 // of the hash identity
-	items uint64
-	size  uint64 // bytes of the file
-}
+// IsDumpHeader reports whether a chunk begins a dump of a filter of our own, and not
+// one of RedisBloom's.
+func IsDumpHeader(chunk []byte) bool { return bytes.HasPrefix(chunk, []byte(dumpMagic)) }
 
-func parseHeader(header []byte) (h dumpHeader, err error) {
-	if len(header) != dumpBytes || crc32.Checksum(header[:dumpBytes-4], castagnoli) != order.Uint32(header[dumpBytes-4:]) {
+// ParseDumpHeader is the inverse of Encode. The error wraps [bloom.ErrChecksum] or
+// [bloom.ErrVersion]. What the header claims is not checked beyond that.
+func ParseDumpHeader(chunk []byte) (h DumpHeader, err error) {
+	if len(chunk) != dumpBytes || !IsDumpHeader(chunk) || crc32.Checksum(chunk[:dumpBytes-4], castagnoli) != order.Uint32(chunk[dumpBytes-4:]) {
 		return h, fmt.Errorf("a damaged header: %w", bloom.ErrChecksum)
 	}
-	if version := order.Uint16(header[8:]); version != dumpVersion {
+	if version := order.Uint16(chunk[8:]); version != dumpVersion {
 		return h, fmt.Errorf("%w: a dump of version %d, this release reads %d", bloom.ErrVersion, version, dumpVersion)
 	}
-	h.spec = Spec{
-		Kind:     Kind(header[10]),
-		Public:   header[11] == 1,
-		Growth:   order.Uint32(header[12:]),
-		Capacity: order.Uint64(header[16:]),
-		Rate:     math.Float64frombits(order.Uint64(header[24:])),
-		Span:     time.Duration(order.Uint64(header[32:])),
+	h.Spec = Spec{
+		Kind:     Kind(chunk[10]),
+		Public:   chunk[11] == 1,
+		Growth:   order.Uint32(chunk[12:]),
+		Capacity: order.Uint64(chunk[16:]),
+		Rate:     math.Float64frombits(order.Uint64(chunk[24:])),
+		Span:     time.Duration(order.Uint64(chunk[32:])),
 	}
-	h.key, h.items, h.size = order.Uint64(header[40:]), order.Uint64(header[48:]), order.Uint64(header[56:])
-	if h.spec.Kind != Paired && h.spec.Kind != Window || header[11] > 1 {
-		return h, fmt.Errorf("%w: a dump of kind %d", bloom.ErrVersion, header[10])
+	h.Key, h.Items, h.Bytes = order.Uint64(chunk[40:]), order.Uint64(chunk[48:]), order.Uint64(chunk[56:])
+	if h.Spec.Kind != Paired && h.Spec.Kind != Window || chunk[11] > 1 {
+		return h, fmt.Errorf("%w: a dump of kind %d", bloom.ErrVersion, chunk[10])
 	}
 	return h, nil
 }
@@ -167,33 +177,33 @@ func parseHeader(header []byte) (h dumpHeader, err error) {
 // loadPaired makes an empty filter of a dump's header. Its bits are as small as can
 // be, until the dump's have all come.
 func (l *Local) loadPaired(header []byte) (*paired, error) {
-	h, err := parseHeader(header)
+	h, err := ParseDumpHeader(header)
 	if err != nil {
 		return nil, chunkError(err)
 	}
-	if h.size == 0 || h.spec.Capacity == 0 || !(h.spec.Rate > 0 && h.spec.Rate < 1) {
-		return nil, chunkError(fmt.Errorf("%w: a dump of %d bytes, for %d keys at the rate %g", bloom.ErrFormat, h.size, h.spec.Capacity, h.spec.Rate))
+	if h.Bytes == 0 || h.Spec.Capacity == 0 || !(h.Spec.Rate > 0 && h.Spec.Rate < 1) {
+		return nil, chunkError(fmt.Errorf("%w: a dump of %d bytes, for %d keys at the rate %g", bloom.ErrFormat, h.Bytes, h.Spec.Capacity, h.Spec.Rate))
 	}
-	small := h.spec
+	small := h.Spec
 	small.Capacity, small.Rate = 1, 0.5
 	b, err := l.newPaired(small)
 	if err != nil {
 		return nil, chunkError(err)
 	}
 	p := b.(*paired)
-	if p.now().HashIdentity().Key != h.key {
+	if p.now().HashIdentity().Key != h.Key {
 		p.giveBack(l)
-		return nil, chunkError(fmt.Errorf("%w: the filter was made with the secret of another store, of fingerprint %016x: give this store that one", bloom.ErrSecret, h.key))
+		return nil, chunkError(fmt.Errorf("%w: the filter was made with the secret of another store, of fingerprint %016x: give this store that one", bloom.ErrSecret, h.Key))
 	}
 	// The file's bytes, and then the filter that is made of them.
-	if err := l.grant(p.loadingBytes(h.size)); err != nil {
+	if err := l.grant(p.loadingBytes(h.Bytes)); err != nil {
 		p.giveBack(l)
 		return nil, err
 	}
-	p.charged.Add(p.loadingBytes(h.size))
-	p.spec = h.spec
-	p.items.Store(h.items)
-	p.incoming = &incoming{size: h.size}
+	p.charged.Add(p.loadingBytes(h.Bytes))
+	p.spec = h.Spec
+	p.items.Store(h.Items)
+	p.incoming = &incoming{size: h.Bytes}
 	return p, nil
 }
 

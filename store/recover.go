@@ -336,14 +336,14 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 			c.ready = b.(chain).Prefault()
 		}
 	case Paired, Window:
-		var h dumpHeader
-		h, err = parseHeader(header)
-		switch p := (&paired{local: l, spec: h.spec}); {
+		var h DumpHeader
+		h, err = ParseDumpHeader(header)
+		switch p := (&paired{local: l, spec: h.Spec}); {
 		case err != nil:
-		case h.size != 0: // it was being loaded
+		case h.Bytes != 0: // it was being loaded
 			b, err = l.loadBody(header)
 		default:
-			p.items.Store(h.items)
+			p.items.Store(h.Items)
 			r.pipe(c, p)
 			b = p
 		}

@@ -2,12 +2,13 @@ package main
 
 import (
 	"bytes"
-	little "encoding/binary"
+	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"iter"
+	"math"
+	"time"
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
@@ -126,39 +127,21 @@ func dumpOfOurs(f *filterFile) (*dump, error) {
 // dumpHeader is the first chunk of a dump.
 type dumpHeader []byte
 
-// The header of our own dumps, little-endian:
-//
-//	offset  type  what
-//	     0  8     bloomdmp
-//	     8  u16   version, 0
-//	    10  u8    kind, of package store
-//	    11  u8    1 if it is hashed by XXH3, else 0
-//	    12  u32   growth
-//	    16  u64   capacity
-//	    24  f64   rate
-//	    32  u64   span, in nanoseconds
-//	    40  u64   hash key
-//	    48  u64   items
-//	    56  u64   bytes of the file
-//	    64  u32   CRC-32C of all before
-//
-// The header of RedisBloom's is 20 bytes and 53 for each layer, which begin with
-// the layer's bytes; see package interop.
+// The header of RedisBloom's dumps is 20 bytes and 53 for each layer, which begin
+// with the layer's bytes; see package interop. For our own see store.DumpHeader.
 const (
-	dumpMagic       = "bloomdmp"
-	dumpHeaderBytes = 68
 	chainHeadBytes  = 20
 	chainLayerBytes = 53
 )
-
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // What the header says stands in the head of the file, its first three pages.
 const (
 	fileHeadBytes = 3 * 4096
 	fileKindAt    = 10
 	fileHashAt    = 16 // a u32
-	fileHashKeyAt = 24 // and behind it n and p
+	fileHashKeyAt = 24
+	fileKeysAt    = 32
+	fileRateAt    = 40
 	fileGrowthAt  = 48
 	fileSpanAt    = 56
 	fileAddedAt   = 4096 + 16
@@ -166,50 +149,41 @@ const (
 )
 
 func dumpHeaderOf(head []byte) dumpHeader {
-	kind, growth, span := store.Paired, uint32(0), uint64(0)
-	switch bloom.Kind(little.LittleEndian.Uint16(head[fileKindAt:])) {
+	order := binary.LittleEndian
+	h := store.DumpHeader{
+		Spec: store.Spec{
+			Kind:     store.Paired,
+			Public:   bloom.HashAlgorithm(order.Uint32(head[fileHashAt:])) == bloom.XXH3,
+			Capacity: order.Uint64(head[fileKeysAt:]),
+			Rate:     math.Float64frombits(order.Uint64(head[fileRateAt:])),
+		},
+		Key:   order.Uint64(head[fileHashKeyAt:]),
+		Items: order.Uint64(head[fileAddedAt:]),
+		Bytes: order.Uint64(head[fileBytesAt:]),
+	}
+	switch bloom.Kind(order.Uint16(head[fileKindAt:])) {
 	case bloom.KindScalable:
-		growth = little.LittleEndian.Uint32(head[fileGrowthAt:])
+		h.Spec.Growth = order.Uint32(head[fileGrowthAt:])
 	case bloom.KindWindow:
-		kind, span = store.Window, little.LittleEndian.Uint64(head[fileSpanAt:])
+		h.Spec.Kind, h.Spec.Span = store.Window, time.Duration(order.Uint64(head[fileSpanAt:]))
 	}
-	public := byte(0)
-	if bloom.HashAlgorithm(little.LittleEndian.Uint32(head[fileHashAt:])) == bloom.XXH3 {
-		public = 1
-	}
-	h := append(make([]byte, 0, dumpHeaderBytes), dumpMagic...)
-	h = append(h, 0, 0, byte(kind), public)
-	h = little.LittleEndian.AppendUint32(h, growth)
-	h = append(h, head[fileHashKeyAt+8:fileHashKeyAt+24]...) // n and p
-	h = little.LittleEndian.AppendUint64(h, span)
-	h = append(h, head[fileHashKeyAt:fileHashKeyAt+8]...)
-	h = append(h, head[fileAddedAt:fileAddedAt+8]...)
-	h = append(h, head[fileBytesAt:fileBytesAt+8]...)
-	return little.LittleEndian.AppendUint32(h, crc32.Checksum(h, castagnoli))
-}
-
-func (h dumpHeader) ours() bool {
-	return len(h) == dumpHeaderBytes && bytes.HasPrefix(h, []byte(dumpMagic)) && h[8] == 0 && h[9] == 0
+	return h.Encode()
 }
 
 func (h dumpHeader) redisBloom() bool {
 	return len(h) >= chainHeadBytes+chainLayerBytes &&
-		uint64(len(h)) == chainHeadBytes+chainLayerBytes*uint64(little.LittleEndian.Uint32(h[8:]))
+		uint64(len(h)) == chainHeadBytes+chainLayerBytes*uint64(binary.LittleEndian.Uint32(h[8:]))
 }
 
 // check refuses a header that nobody can have made. The error wraps
 // [bloom.ErrFormat], [bloom.ErrVersion], [bloom.ErrLimit] or [bloom.ErrChecksum].
 func (h dumpHeader) check() error {
-	if bytes.HasPrefix(h, []byte(dumpMagic)) {
-		switch size := h.fileBytes(); {
-		case !h.ours():
-			return fmt.Errorf("%w: a header of ours, of %d bytes", bloom.ErrVersion, len(h))
-		case crc32.Checksum(h[:dumpHeaderBytes-4], castagnoli) != little.LittleEndian.Uint32(h[dumpHeaderBytes-4:]):
-			return fmt.Errorf("%w: the header is damaged", bloom.ErrChecksum)
-		case size < fileHeadBytes:
-			return fmt.Errorf("%w: a file of %d bytes", bloom.ErrFormat, size)
+	if store.IsDumpHeader(h) {
+		ours, err := store.ParseDumpHeader(h)
+		if err == nil && ours.Bytes < fileHeadBytes {
+			err = fmt.Errorf("%w: a file of %d bytes", bloom.ErrFormat, ours.Bytes)
 		}
-		return nil
+		return err
 	}
 	// Whoever asks for room has been checked.
 	room := errors.New("asked for room")
@@ -222,15 +196,15 @@ func (h dumpHeader) check() error {
 
 // fileBytes is how many bytes the file has, by what the header says.
 func (h dumpHeader) fileBytes() int64 {
-	if h.ours() {
-		return int64(little.LittleEndian.Uint64(h[56:]))
+	if ours, err := store.ParseDumpHeader(h); err == nil {
+		return int64(ours.Bytes)
 	}
 	if !h.redisBloom() {
 		return 0
 	}
 	sum := uint64(len(h))
 	for layer := h[chainHeadBytes:]; len(layer) > 0; layer = layer[chainLayerBytes:] {
-		sum += little.LittleEndian.Uint64(layer)
+		sum += binary.LittleEndian.Uint64(layer)
 	}
 	return int64(sum)
 }

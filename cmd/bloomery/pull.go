@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/store"
 	"github.com/spf13/cobra"
 )
 
@@ -126,7 +127,7 @@ func (f *remoteFilter) download(ctx context.Context, h dumpHeader, w io.Writer, 
 	if err != nil {
 		return written, err
 	}
-	if h.ours() { // of one moment, and with checksums; this tells the server that we have it
+	if store.IsDumpHeader(h) { // of one moment, and with checksums; this tells the server that we have it
 		_, _, err = f.scanDump(ctx, next)
 		return written, err
 	}
@@ -144,7 +145,7 @@ func (f *remoteFilter) changed() error {
 // verify checks the file that replaceFile is writing, before it gets its name.
 // RedisBloom's dumps have nothing in them to be checked by.
 func (h dumpHeader) verify(w io.Writer) error {
-	if !h.ours() {
+	if !store.IsDumpHeader(h) {
 		return nil
 	}
 	if err := w.(*bufio.Writer).Flush(); err != nil {

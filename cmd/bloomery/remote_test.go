@@ -324,7 +324,7 @@ func TestPullIntoPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	header := dumpHeaderOf(file[:fileHeadBytes])
-	if !header.ours() || header.redisBloom() || header.fileBytes() != int64(len(file)) {
+	if !store.IsDumpHeader(header) || header.redisBloom() || header.fileBytes() != int64(len(file)) {
 		t.Fatalf("the header of a file of %d bytes says %d", len(file), header.fileBytes())
 	}
 	out := filepath.Join(dir, "out")
@@ -362,7 +362,7 @@ func TestDumpHeaders(t *testing.T) {
 		return c.Header()
 	}
 	first := headerOf(100, 10)
-	if !first.redisBloom() || first.ours() {
+	if !first.redisBloom() || store.IsDumpHeader(first) {
 		t.Errorf("%x is not seen to be RedisBloom's", first)
 	}
 	for _, tt := range []struct {
@@ -403,7 +403,7 @@ func TestDumpHeaders(t *testing.T) {
 		t.Error("a chain loses no layers")
 	}
 	for _, junk := range []string{"", "bloomdmp", "hello, this is no header of a dump at all, but is long enough to be one"} {
-		if h := dumpHeader(junk); h.ours() || h.redisBloom() || h.check() == nil {
+		if h := dumpHeader(junk); h.redisBloom() || h.check() == nil {
 			t.Errorf("%q is taken for a header", junk)
 		}
 	}
