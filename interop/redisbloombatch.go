@@ -237,9 +237,15 @@ func (c *Chain) Replay(layerIndex int, pairs []Pair) {
 	for len(pairs) > 0 {
 		part := pairs[:min(len(pairs), kernel.SieveKeys)]
 		var uncounted uint64
-		c.gate.Lock()
-		l.bits.AddBatch(&uncounted, math.MaxUint64, part, r.unasked[:len(part)], &r.kernel)
-		c.gate.Unlock()
+		if l.stripes != nil { // for other replays of the chain at the same time
+			c.gate.RLock()
+			l.bits.AddBatchSync(l.stripes, &uncounted, math.MaxUint64, part, r.unasked[:len(part)], &r.kernel)
+			c.gate.RUnlock()
+		} else {
+			c.gate.Lock()
+			l.bits.AddBatch(&uncounted, math.MaxUint64, part, r.unasked[:len(part)], &r.kernel)
+			c.gate.Unlock()
+		}
 		pairs = pairs[len(part):]
 	}
 	rests.Put(r)
