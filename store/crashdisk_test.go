@@ -38,6 +38,8 @@ type crashDisk struct {
 	sites  map[string]*site
 	failed string // the site that was made to fail
 
+	begun func() // called when a snapshot is begun
+
 	failSite string // calls from there fail
 	failSkip int    // but for so many
 }
@@ -118,6 +120,9 @@ func (d *crashDisk) step(do func(map[string]*crashFile)) {
 }
 
 func (d *crashDisk) Create(name string) (diskFile, error) {
+	if d.begun != nil && strings.HasPrefix(name, snapPrefix) {
+		d.begun()
+	}
 	fault, err := d.call("Create")
 	defer d.mutex.Unlock()
 	if err := errors.Join(fault, err); err != nil {

@@ -15,5 +15,6 @@ const (
 	flawUnchangedEarly        // commit returns at once if the caller's adds changed nothing
 	flawDamageIsEnd           // a damaged record ends the log, wherever it is
 	flawLogKept               // a store that starts does not write the last segment again
+	flawNumbersAgain          // a store that starts gives LSNs again that the snapshot has seen
 	flawCount
 )

@@ -48,8 +48,12 @@ func (l *Local) begin() error {
 // serveFrom begins a new log behind what was read, and first makes sure of the last
 // file of the old one: what was read may be in this machine's memory only, after a
 // write that failed. The files before are on the disk, as each was synced before
-// anything followed it. If the log is longer than the filters are large, a snapshot
-// of them takes its place.
+// anything followed it.
+//
+// If the log is longer than the filters are large, a snapshot of them takes its
+// place. So it does if the log ends before what the snapshot has seen, of which the
+// last records were never written: their numbers must not be given again, as
+// records are passed over that a value's LSN says are in it.
 func (l *Local) serveFrom(r *recovery) (err error) {
 	l.log = newLog(l, r.next)
 	switch {
@@ -57,8 +61,8 @@ func (l *Local) serveFrom(r *recovery) (err error) {
 		l.log.segment = *r.last
 		l.log.file, err = l.config.disk.Append(segmentName(r.last.start))
 		return err
-	case r.found.Fresh || r.found.LogBytes > l.used.Load():
-		err = l.startAnew(max(r.next, r.newest) + 1)
+	case r.found.Fresh || r.found.LogBytes > l.used.Load() || r.next < r.seen && l.config.flaw != flawNumbersAgain:
+		err = l.startAnew(max(r.next, r.newest, r.seen) + 1)
 	default:
 		err = l.goOn(r)
 	}
@@ -137,6 +141,7 @@ type recovery struct {
 	alone  bool   // there may be no log to it
 	older  bool   // there are files from before
 	newest uint64 // start of the newest file that there is
+	seen   uint64 // the highest LSN of a value in the snapshot
 	next   uint64 // LSN behind the last record
 	last   *segment
 
@@ -357,6 +362,7 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 	l.grant(valueBytes + uint64(len(name)))
 	l.publish(v, expires)
 	r.found.Values++
+	r.seen = max(r.seen, lsn)
 	value := &recovered{value: v, lsn: lsn, content: c}
 	r.values[id] = value
 	return value, nil
