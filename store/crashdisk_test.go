@@ -38,7 +38,7 @@ type crashDisk struct {
 	sites  map[string]*site
 	failed string // the site that was made to fail
 
-	begun func() // called when a snapshot is begun
+	meanwhile func() // called whenever a snapshot is made or written
 
 	failSite string // calls from there fail
 	failSkip int    // but for so many
@@ -120,8 +120,12 @@ func (d *crashDisk) step(do func(map[string]*crashFile)) {
 }
 
 func (d *crashDisk) Create(name string) (diskFile, error) {
-	if d.begun != nil && strings.HasPrefix(name, snapPrefix) {
-		d.begun()
+	meanwhile := d.meanwhile
+	if !strings.HasPrefix(name, snapPrefix) {
+		meanwhile = nil
+	}
+	if meanwhile != nil {
+		meanwhile()
 	}
 	fault, err := d.call("Create")
 	defer d.mutex.Unlock()
@@ -133,7 +137,7 @@ func (d *crashDisk) Create(name string) (diskFile, error) {
 	}
 	file := &crashFile{}
 	d.step(func(files map[string]*crashFile) { files[name] = file })
-	return &crashHandle{d, file}, nil
+	return &crashHandle{d, file, meanwhile}, nil
 }
 
 func (d *crashDisk) Append(name string) (diskFile, error) {
@@ -146,7 +150,7 @@ func (d *crashDisk) Append(name string) (diskFile, error) {
 	if file == nil {
 		return nil, fs.ErrNotExist
 	}
-	return &crashHandle{d, file}, nil
+	return &crashHandle{d, file, nil}, nil
 }
 
 func (d *crashDisk) Open(name string) (io.ReadCloser, error) {
@@ -216,11 +220,15 @@ func (d *crashDisk) Lock() (func() error, error) {
 }
 
 type crashHandle struct {
-	disk *crashDisk
-	file *crashFile
+	disk      *crashDisk
+	file      *crashFile
+	meanwhile func()
 }
 
 func (h *crashHandle) Write(b []byte) (int, error) {
+	if h.meanwhile != nil {
+		h.meanwhile()
+	}
 	fault, err := h.disk.call("Write")
 	defer h.disk.mutex.Unlock()
 	if err != nil {

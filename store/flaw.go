@@ -15,6 +15,7 @@ const (
 	flawUnchangedEarly        // commit returns at once if the caller's adds changed nothing
 	flawDamageIsEnd           // a damaged record ends the log, wherever it is
 	flawLogKept               // a store that starts does not write the last segment again
-	flawNumbersAgain          // a store that starts gives LSNs again that the snapshot has seen
+	flawSnapshotAhead         // a snapshot has its name before the log is on the disk that it has seen
+	flawNumbersAgain          // so it is, and a store that starts gives the LSNs again
 	flawCount
 )

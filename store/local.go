@@ -98,6 +98,7 @@ type Local struct {
 	last struct { // the newest snapshot
 		sync.Mutex
 		at    time.Time
+		known time.Time // to this process: at may be off, if the clock was
 		took  time.Duration
 		bytes uint64
 		count uint64
@@ -345,9 +346,9 @@ func (l *Local) eachSecond() {
 // waited long enough.
 func (l *Local) wantsSnapshot() bool {
 	l.last.Lock()
-	at := l.last.at
+	known := l.last.known
 	l.last.Unlock()
-	if l.unlogged.Load() && time.Since(at) >= l.config.SnapshotEvery {
+	if l.unlogged.Load() && time.Since(known) >= l.config.SnapshotEvery {
 		return true
 	}
 	used := l.used.Load()
@@ -376,7 +377,7 @@ func (l *Local) Close() (err error) {
 		// A snapshot that is under way has adds that are nowhere else.
 		l.checkpointing.Lock()
 		defer l.checkpointing.Unlock()
-		if (l.unlogged.Load() || l.log.unsaved()) && l.log.stopped() == nil {
+		if (l.unlogged.Load() || l.leftovers.Load() || l.log.unsaved()) && l.log.stopped() == nil {
 			err = l.checkpointAlone()
 		}
 		err = errors.Join(err, l.log.close(), l.unlock())

@@ -34,6 +34,9 @@ import (
 //     synced before anything followed them.
 //   - A segment is synced before the next one is begun, and the directory after
 //     that. So only the last segment can end in a torn record.
+//   - A snapshot gets its name when the log is synced up to the newest record that
+//     it has seen: it has adds of that moment, and must not have them without those
+//     before.
 //   - Segments are removed when the snapshot that makes them superfluous is on
 //     the disk, its name included.
 type log struct {
@@ -173,6 +176,13 @@ func (g *log) reach(written, synced uint64) error {
 		}
 	}
 	return g.failure
+}
+
+// reachAll returns when all that has been appended is written, and synced.
+func (g *log) reachAll() error {
+	g.Lock()
+	defer g.Unlock()
+	return g.reach(g.next, g.next)
 }
 
 // write writes what is in the buffer. The log is locked, and unlocked meanwhile.

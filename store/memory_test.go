@@ -83,6 +83,42 @@ func TestUsage(t *testing.T) {
 	}
 }
 
+// TestUsageAtRandom is that for whatever may happen to a store.
+func TestUsageAtRandom(t *testing.T) {
+	for seed := range uint64(60) {
+		p := newPlant(seed, EverySecond, flawNone)
+		if err := p.open(); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			for range 40 {
+				p.act()
+				if f, err := p.store.Open([]byte("a")); err == nil && p.rng.IntN(20) == 0 {
+					f.Fold(bg, 2)
+				}
+			}
+			p.store.sweep()
+			p.store.dumps.Range(func(p, _ any) bool {
+				p.(*paired).endDump()
+				return true
+			})
+			before, _ := p.store.Usage()
+			p.commit()
+			p.disk = p.disk.restart(false)
+			if err := p.open(); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if after, _ := p.store.Usage(); after != before {
+				t.Fatalf("seed %d: %d bytes, and %d after the next start", seed, before, after)
+			}
+		}
+		p.store.Clear(bg)
+		if left, _ := p.store.Usage(); left != 0 {
+			t.Errorf("seed %d: an empty store takes %d bytes", seed, left)
+		}
+	}
+}
+
 // TestStopIsTold: a sync that fails while nobody commits is told, too, and what is
 // added after it is not kept for a log that will never be written.
 func TestStopIsTold(t *testing.T) {

@@ -51,8 +51,8 @@ func (l *Local) begin() error {
 // anything followed it.
 //
 // If the log is longer than the filters are large, a snapshot of them takes its
-// place. So it does if the log ends before what the snapshot has seen, of which the
-// last records were never written: their numbers must not be given again, as
+// place. So it does if the log ends before what the snapshot has seen, which it does
+// only on a disk that loses what was synced: numbers must not be given again, as
 // records are passed over that a value's LSN says are in it.
 func (l *Local) serveFrom(r *recovery) (err error) {
 	l.log = newLog(l, r.next)
@@ -67,7 +67,7 @@ func (l *Local) serveFrom(r *recovery) (err error) {
 		err = l.goOn(r)
 	}
 	if err != nil {
-		return fmt.Errorf("store: writing what was recovered to new files: %w", err)
+		return fmt.Errorf("store: making sure of what was recovered: %w: see to the disk, then start again: nothing is lost", err)
 	}
 	return nil
 }
@@ -75,6 +75,9 @@ func (l *Local) serveFrom(r *recovery) (err error) {
 // startAnew writes all to a snapshot, and begins a log at start.
 func (l *Local) startAnew(start uint64) error {
 	l.log = newLog(l, start)
+	if err := l.removeOld(0); err != nil { // files that were being written take room
+		return err
+	}
 	err := l.snapshot(start, l.nextID, l.allNamed(), snapshotMayBeAlone)
 	if err == nil {
 		err = l.removeOld(start)
@@ -93,13 +96,13 @@ func (l *Local) goOn(r *recovery) (err error) {
 	}
 	g.earlier = r.found.LogBytes
 	l.leftovers.Store(r.older)
-	l.last.at, l.last.bytes = r.taken, r.found.Bytes
+	l.last.at, l.last.bytes, l.last.known = r.taken, r.found.Bytes, time.Now()
 	if err := l.removeOld(0); err != nil { // files that were being written
 		return err
 	}
 	if last := r.last; last != nil && last.bytes > headBytes && g.flaw != flawLogKept {
 		err = put(d, segmentName(last.start), g.flaw, func(file diskFile) error {
-			return copyFile(d, segmentName(last.start), last.bytes, file)
+			return copySegment(d, *last, file)
 		})
 	}
 	if err == nil {
@@ -108,24 +111,31 @@ func (l *Local) goOn(r *recovery) (err error) {
 	return err
 }
 
-// copyFile writes the first bytes of a file to another.
-func copyFile(d disk, name string, bytes uint64, to diskFile) error {
-	from, err := d.Open(name)
+// copySegment writes the records of a segment to another file, each one checked
+// again.
+func copySegment(d disk, of segment, to diskFile) error {
+	in, err := openRecords(d, segmentName(of.start), fileMagicLog)
 	if err != nil {
 		return err
 	}
-	defer from.Close()
-	for part := make([]byte, min(bytes, 1<<20)); bytes > 0; {
-		part = part[:min(bytes, uint64(len(part)))]
-		if _, err := io.ReadFull(from, part); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+	defer in.close()
+	in.next = of.start
+	data := fileHead(fileMagicLog, of.start, of.salt)
+	for in.at < of.bytes {
+		if _, _, err := in.read(); err != nil {
+			return in.failed(err, "")
 		}
-		if err := writeAll(to, part); err != nil {
-			return err
+		data = order.AppendUint32(data, uint32(len(in.record)))
+		data = order.AppendUint32(data, sum(of.salt, in.record))
+		data = append(data, in.record...)
+		if len(data) >= contentBytes {
+			if err := writeAll(to, data); err != nil {
+				return err
+			}
+			data = data[:0]
 		}
-		bytes -= uint64(len(part))
 	}
-	return nil
+	return writeAll(to, data)
 }
 
 // recovery reads a snapshot and the log behind it.

@@ -80,6 +80,10 @@ func (l *Local) snapshot(start, nextID uint64, values []named, flags byte) error
 			w.value(v)
 		}
 		w.end(len(values))
+		alone := flags&snapshotMayBeAlone != 0
+		if w.err == nil && !alone && l.config.flaw != flawSnapshotAhead && l.config.flaw != flawNumbersAgain {
+			w.err = l.log.reachAll()
+		}
 		return w.err
 	})
 	if err != nil {
@@ -87,6 +91,7 @@ func (l *Local) snapshot(start, nextID uint64, values []named, flags byte) error
 	}
 	l.last.Lock()
 	l.last.at, l.last.took, l.last.bytes = time.Now(), time.Since(began), w.bytes
+	l.last.known = l.last.at
 	l.last.count++
 	l.last.Unlock()
 	return nil

@@ -1,12 +1,17 @@
 package store
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 // kill ends a store as the end of its process would: nothing more is written.
@@ -108,5 +113,72 @@ func TestStart(t *testing.T) {
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestClockWasAhead: a snapshot from the future does not put off the next one of
+// what is not logged.
+func TestClockWasAhead(t *testing.T) {
+	config := LocalConfig{Dir: t.TempDir(), Level: Unlogged, SnapshotEvery: 1, seams: seams{idle: true}}
+	config.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
+	l, err := OpenLocal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Create(bg, "seen", Spec{Kind: Paired, Capacity: 100_000, Rate: 0.01})
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	config.now = nil
+	if l, err = OpenLocal(config); err != nil {
+		t.Fatal(err)
+	}
+	addSome(t, l, "seen", 0, 100)
+	time.Sleep(time.Millisecond)
+	if !l.wantsSnapshot() {
+		t.Errorf("no snapshot is wanted before %v", l.Stats().SnapshotAt)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rottingDisk reads a sector of the log otherwise, the second time.
+type rottingDisk struct {
+	*crashDisk
+	name  string
+	reads int
+}
+
+func (d *rottingDisk) Open(name string) (io.ReadCloser, error) {
+	file, err := d.crashDisk.Open(name)
+	if err != nil || name != d.name {
+		return file, err
+	}
+	if d.reads++; d.reads < 2 {
+		return file, nil
+	}
+	data, err := io.ReadAll(file)
+	clear(data[len(data)/2:][:sectorSize])
+	return io.NopCloser(bytes.NewReader(data)), err
+}
+
+// TestSegmentIsCheckedAgain: what a start writes to a new file is what it has read
+// before, or the start fails, and nothing is changed.
+func TestSegmentIsCheckedAgain(t *testing.T) {
+	disk := newCrashDisk(rand.New(rand.NewPCG(1, 2)))
+	l, err := OpenLocal(LocalConfig{seams: seams{disk: disk, idle: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Create(bg, "seen", Spec{Kind: RedisBloom, Capacity: 100_000, Rate: 0.01})
+	addSome(t, l, "seen", 0, 100)
+	disk = disk.restart(false)
+	rotting := &rottingDisk{crashDisk: disk, name: segmentName(l.log.segment.start)}
+	if _, err := OpenLocal(LocalConfig{seams: seams{disk: rotting, idle: true}}); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a file that changed while it was copied: %v", err)
+	}
+	if l, err = OpenLocal(LocalConfig{seams: seams{disk: disk, idle: true}}); err != nil || l.look([]byte("seen")).Info().Items != 100 {
+		t.Errorf("after that: %v", err)
 	}
 }

@@ -180,7 +180,7 @@ func (h dumpHeader) redisBloom() bool {
 func (h dumpHeader) check() error {
 	if store.IsDumpHeader(h) {
 		ours, err := store.ParseDumpHeader(h)
-		if err == nil && ours.Bytes < fileHeadBytes {
+		if err == nil && (ours.Bytes < fileHeadBytes || ours.Bytes > math.MaxInt64) {
 			err = fmt.Errorf("%w: a file of %d bytes", bloom.ErrFormat, ours.Bytes)
 		}
 		return err

@@ -402,7 +402,8 @@ func TestDumpHeaders(t *testing.T) {
 	if headerOf(100, 500).grewTo(first) {
 		t.Error("a chain loses no layers")
 	}
-	for _, junk := range []string{"", "bloomdmp", "hello, this is no header of a dump at all, but is long enough to be one"} {
+	endless := store.DumpHeader{Spec: store.Spec{Kind: store.Paired}, Bytes: 1 << 63}.Encode()
+	for _, junk := range []string{"", "bloomdmp", string(endless), "hello, this is no header of a dump at all, but is long enough to be one"} {
 		if h := dumpHeader(junk); h.redisBloom() || h.check() == nil {
 			t.Errorf("%q is taken for a header", junk)
 		}

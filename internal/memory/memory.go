@@ -127,7 +127,9 @@ func PrefaultAhead(words []uint64) (done func()) {
 	wait.Go(func() {
 		for len(words) > 0 && !stop.Load() {
 			n := min(len(words), largeWords)
-			touch(words[:n])
+			if !populate(Bytes(words[:n])) {
+				return
+			}
 			words = words[n:]
 		}
 	})
