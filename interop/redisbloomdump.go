@@ -302,8 +302,9 @@ func (c *Chain) LoadChunk(iterator int64, data []byte) error {
 	return err
 }
 
-// RestoreChunk is [Chain.LoadChunk] for a chain that nobody else has yet, and
-// several times as fast.
+// RestoreChunk is [Chain.LoadChunk] for a chain whose bits nobody looks at yet, and
+// several times as fast. Several chunks may be restored at the same time if they
+// have no bytes in common.
 func (c *Chain) RestoreChunk(iterator int64, data []byte) error {
 	if !memory.LittleEndian {
 		return c.LoadChunk(iterator, data)
@@ -314,20 +315,6 @@ func (c *Chain) RestoreChunk(iterator int64, data []byte) error {
 		runtime.KeepAlive(l)
 	}
 	return err
-}
-
-// Prefault lets the system provide the memory of all layers, beside the caller, who
-// restores them meanwhile, and calls done before anything else.
-func (c *Chain) Prefault() (done func()) {
-	var all []func()
-	for _, l := range c.layers() {
-		all = append(all, memory.PrefaultAhead(l.bits.Words))
-	}
-	return func() {
-		for _, done := range all {
-			done()
-		}
-	}
 }
 
 // place returns where in which layer a chunk goes.

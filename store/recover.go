@@ -214,9 +214,7 @@ func (r *recovery) run() (err error) {
 func (r *recovery) close() {
 	r.workers.stop()
 	for _, v := range r.values {
-		if c := v.content; c != nil {
-			c.ready()
-		}
+		v.content.drop()
 	}
 }
 
@@ -323,10 +321,16 @@ type content struct {
 	bytes []byte
 	pipe  *io.PipeWriter
 	made  chan error // what became of the other end
-	ready func()     // ends what goes on beside
 	bits  hashed
 	done  bool
 	lost  bool
+}
+
+// drop ends what goes on beside.
+func (c *content) drop() {
+	if c != nil && c.pipe != nil {
+		c.pipe.CloseWithError(errTorn)
+	}
 }
 
 func (r *recovery) readValue(f *fields) (*recovered, error) {
@@ -339,17 +343,15 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 		return nil, fmt.Errorf("a value of kind %d and level %d that cannot be", kind, level)
 	}
 	header := f.rest()
-	c := &content{ready: func() {}}
+	c := &content{}
 	var b body
 	var err error
 	switch kind {
 	case String:
 		b = text{}
 	case RedisBloom:
+		b, err = l.loadChain(header)
 		c.size = headerBits(header) / 8
-		if b, err = l.loadChain(header); err == nil {
-			c.ready = b.(chain).Prefault()
-		}
 	case Paired, Window:
 		var h DumpHeader
 		h, err = ParseDumpHeader(header)
@@ -390,7 +392,6 @@ func (r sizedReader) Len() int { return r.most }
 func (r *recovery) pipe(c *content, p *paired) {
 	from, to := io.Pipe()
 	c.pipe, c.made = to, make(chan error, 1)
-	c.ready = func() { to.CloseWithError(errTorn) }
 	go func() {
 		bits, err := r.local.read(p.spec, sizedReader{from, r.size}, math.MaxInt64)
 		from.CloseWithError(errors.Join(err, io.ErrClosedPipe))
@@ -414,7 +415,11 @@ func (r *recovery) readContent(v *recovered, f *fields) error {
 	c.at += uint64(len(data))
 	switch b := v.body.(type) {
 	case chain:
-		return b.RestoreChunk(int64(c.at)+1, data)
+		if c.at > c.size {
+			return fmt.Errorf("%d bytes of value %d, which has %d", c.at, id, c.size)
+		}
+		r.workers.restore(b, int64(c.at)+1, data)
+		return nil
 	case *paired:
 		if c.pipe != nil {
 			if _, err := c.pipe.Write(data); err != nil {
@@ -432,7 +437,6 @@ func (r *recovery) readContent(v *recovered, f *fields) error {
 func (r *recovery) endContent(v *recovered) error {
 	c := v.content
 	v.content = nil
-	defer c.ready()
 	switch b := v.body.(type) {
 	case text:
 		whole := text(slices.Clip(c.bytes))
@@ -457,6 +461,9 @@ func (r *recovery) endContent(v *recovered) error {
 
 // finishContents looks for values whose bytes did not all come.
 func (r *recovery) finishContents(in *recordReader) error {
+	if err := r.workers.wait(); err != nil {
+		return in.failed(nil, err.Error())
+	}
 	for id, v := range r.values {
 		if v.content == nil {
 			continue

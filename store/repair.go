@@ -109,10 +109,8 @@ func (m *mending) lostBits(v *recovered, why string) {
 	}
 	m.lost[v.id] = v
 	m.note("value %q has lost bits, and is dropped if it is no filter: %s", v.name, why)
-	if v.content != nil {
-		v.content.ready()
-		v.content = nil
-	}
+	v.content.drop()
+	v.content = nil
 	b, ok := v.body.(*paired)
 	if !ok {
 		return

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -360,14 +361,27 @@ type workers struct {
 	spare   chan *job
 	pending sync.WaitGroup // jobs
 	now     *job
+
+	mutex sync.Mutex
+	err   error // the first
 }
 
-// job is some thousands of keys.
+// job is some thousands of keys, or a MiB of bits.
 type job struct {
 	pairs  []interop.Pair
 	hashes []uint64
 	isNew  []bool
 	adds   []jobAdd
+
+	bits   []byte
+	chunks []jobChunk
+}
+
+// jobChunk is so many bytes of a chain's, and the iterator to load them with.
+type jobChunk struct {
+	chain    chain
+	iterator int64
+	n        int
 }
 
 // jobAdd is keys of one filter: of a chain the pairs, else the hashes that follow
@@ -388,7 +402,11 @@ func (w *workers) start() {
 	for range n {
 		go func() {
 			for j := range jobs {
-				j.do()
+				if err := j.do(); err != nil {
+					w.mutex.Lock()
+					w.err = cmp.Or(w.err, err)
+					w.mutex.Unlock()
+				}
 				select {
 				case spare <- j:
 				default:
@@ -399,8 +417,12 @@ func (w *workers) start() {
 	}
 }
 
-func (j *job) do() {
-	pairs, hashes := j.pairs, j.hashes
+func (j *job) do() (err error) {
+	pairs, hashes, bits := j.pairs, j.hashes, j.bits
+	for _, chunk := range j.chunks {
+		err = cmp.Or(err, chunk.chain.RestoreChunk(chunk.iterator, bits[:chunk.n]))
+		bits = bits[chunk.n:]
+	}
 	for _, add := range j.adds {
 		if add.bits == nil {
 			add.chain.Replay(add.layer, pairs[:add.n])
@@ -414,6 +436,8 @@ func (j *job) do() {
 		hashes = hashes[add.n:]
 	}
 	j.pairs, j.hashes, j.adds = j.pairs[:0], j.hashes[:0], j.adds[:0]
+	j.bits, j.chunks = j.bits[:0], j.chunks[:0]
+	return err
 }
 
 // job returns the one that is being filled.
@@ -450,6 +474,16 @@ func (w *workers) pairs(c chain, layer int, b []byte) {
 	}
 }
 
+// restore sets the bytes of a chain that end before the iterator.
+func (w *workers) restore(c chain, iterator int64, bits []byte) {
+	j := w.job()
+	j.bits = append(j.bits, bits...)
+	j.chunks = append(j.chunks, jobChunk{c, iterator, len(bits)})
+	if len(j.bits) >= contentBytes {
+		w.send()
+	}
+}
+
 // hashes adds to a filter of our own; to a window at once, as its clock stands right
 // only now.
 func (w *workers) hashes(bits hashed, b []byte, atOnce bool) {
@@ -471,10 +505,13 @@ func (w *workers) hashes(bits hashed, b []byte, atOnce bool) {
 	}
 }
 
-// wait returns when all bits are set.
-func (w *workers) wait() {
+// wait returns when all bits are set. The error is the first there was.
+func (w *workers) wait() error {
 	w.send()
 	w.pending.Wait()
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.err
 }
 
 func (w *workers) stop() {

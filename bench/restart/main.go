@@ -57,7 +57,7 @@ func check(err error) {
 var kinds = []struct{ name, text string }{
 	{"redisbloom", "one of RedisBloom's kind"},
 	{"paired", "one of our own kind"},
-	{"small", "as many of RedisBloom's kind as are of 16 KiB"},
+	{"small", "%d of RedisBloom's kind, of 16 KiB each"},
 }
 
 func tables() error {
@@ -80,8 +80,12 @@ func tables() error {
 					return err
 				}
 				reads, starts, ratios = append(reads, r[1]), append(starts, s[0]), append(ratios, s[0]/r[1])
-				if i := len(reads); i == *runs {
-					fmt.Printf("| %s | %.0f MiB | %.2f s | %.2f s | %.2f |\n", kind.text, r[0]/(1<<20), median(reads), median(starts), median(ratios))
+				if len(reads) == *runs {
+					text := kind.text
+					if kind.name == "small" {
+						text = fmt.Sprintf(text, smallFilters())
+					}
+					fmt.Printf("| %s | %.0f MiB | %.2f s | %.2f s | %.2f |\n", text, r[0]/(1<<20), median(reads), median(starts), median(ratios))
 				}
 			}
 			return nil
@@ -190,6 +194,8 @@ func put(s *store.Local, name string, spec store.Spec, keys int) error {
 	return nil
 }
 
+func smallFilters() uint64 { return *mib << 20 / (16 << 10) }
+
 // fill makes filters of -mib together, and ends in order.
 func fill(kind string) error {
 	s, err := store.OpenLocal(store.LocalConfig{Dir: *dir})
@@ -198,7 +204,7 @@ func fill(kind string) error {
 	}
 	filters := uint64(1)
 	if kind == "small" {
-		filters = *mib << 20 / (16 << 10)
+		filters = smallFilters()
 	}
 	const bitsPerKey = 9.6
 	keys := float64(*mib<<20/filters) * 8 / bitsPerKey
