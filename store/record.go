@@ -3,6 +3,7 @@ package store
 import (
 	"encoding/binary"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/bloomery/bloom/interop"
@@ -76,13 +77,22 @@ func (v *value) logPairs(layer int, pairs []interop.Pair, isNew []bool) {
 	g := v.local.log
 	b := g.begin(recordPairs)
 	b = appendAdds(b, v.id, uint32(layer), uint32(n))
+	// All are written, and those that are not new written over: which they are is
+	// for no CPU to foresee.
+	const pairBytes = 16
+	at := len(b)
+	b = slices.Grow(b, pairBytes*len(pairs))[:at+pairBytes*len(pairs)]
 	for i, is := range isNew {
+		to := b[at:][:pairBytes]
+		order.PutUint64(to, pairs[i][0])
+		order.PutUint64(to[8:], pairs[i][1])
+		more := 0
 		if is {
-			b = order.AppendUint64(b, pairs[i][0])
-			b = order.AppendUint64(b, pairs[i][1])
+			more = pairBytes
 		}
+		at += more
 	}
-	g.end(b, v.level)
+	g.end(b[:at], v.level)
 }
 
 // logHashes logs the hashes that are new; of a window, at is not zero, all: old keys
