@@ -28,7 +28,7 @@ type LocalConfig struct {
 
 	// Checkpoint is how many bytes of log for each byte of filters there may be
 	// before a snapshot makes the log superfluous, but never less than
-	// CheckpointBytes. Zero means 2, and 64 MiB.
+	// CheckpointBytes. Zero means 2, and 256 MiB, which is read again in some seconds.
 	Checkpoint      float64
 	CheckpointBytes uint64
 
@@ -114,7 +114,7 @@ type gate struct {
 const (
 	gateCount            = 256
 	defaultCheckpoint    = 2
-	defaultLogBytes      = 64 << 20
+	defaultLogBytes      = 256 << 20
 	defaultSnapshotEvery = 5 * time.Minute
 	defaultGenerations   = 4
 	tickEvery            = 100 * time.Millisecond
