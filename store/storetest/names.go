@@ -258,7 +258,7 @@ func testExpiry(t *testing.T, c Config, s store.Store) {
 // testMemory: the limit holds for what is made and for what grows, and dropping
 // gives the memory back.
 func testMemory(t *testing.T, c Config) {
-	const limit = 4 << 20
+	const limit = 1 << 20
 	s := c.Limited(t, limit)
 	for _, spec := range c.Specs {
 		huge := spec
