@@ -12,6 +12,7 @@ import (
 	"net/http/pprof"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/bloomery/bloom/store"
@@ -44,6 +45,10 @@ const (
 	responseTime  = time.Minute      // to answer, profiles aside
 	profileTime   = 5 * time.Minute  // the longest profile, and some
 	keepAliveTime = 2 * time.Minute
+
+	// httpConnections is how many there may be: each has a descriptor, and they
+	// come without a password.
+	httpConnections = 128
 )
 
 // web is what a server is over HTTP.
@@ -72,6 +77,7 @@ func (s *Server) ServeHTTPOn(l net.Listener, config HTTPConfig) error {
 		IdleTimeout:       keepAliveTime,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
+		ConnState:         limitConnections(min(httpConnections, maxFiles()/4)),
 	}
 	if s.config.TLS != nil {
 		config := s.config.TLS.Clone()
@@ -94,6 +100,21 @@ func (s *Server) ServeHTTPOn(l net.Listener, config HTTPConfig) error {
 	}
 	<-ended
 	return s.whyStopped()
+}
+
+// limitConnections closes those that are more than most.
+func limitConnections(most int) func(net.Conn, http.ConnState) {
+	var open atomic.Int64
+	return func(conn net.Conn, state http.ConnState) {
+		switch state {
+		case http.StateNew:
+			if open.Add(1) > int64(most) {
+				conn.Close()
+			}
+		case http.StateClosed, http.StateHijacked:
+			open.Add(-1)
+		}
+	}
 }
 
 // HTTPHandler returns what [Server.ServeHTTPOn] serves.
@@ -124,7 +145,8 @@ func (s *Server) HTTPHandler(config HTTPConfig) http.Handler {
 	return h.checkHost(mux)
 }
 
-// checkHost refuses requests for names that are not this server's.
+// checkHost refuses requests for names that are not this server's, and those that a
+// page of another site has made a browser send.
 func (h *web) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -133,18 +155,24 @@ func (h *web) checkHost(next http.Handler) http.Handler {
 			http.Error(w, "this server is not known as "+clip([]byte(r.Host))+": ask it by its address, or start it with that name as --http-host", http.StatusForbidden)
 			return
 		}
+		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
+			http.Error(w, "a page of another site has asked for this", http.StatusForbidden)
+			return
+		}
 		next.ServeHTTP(w, r)
 	})
 }
 
 // isOurs reports whether a Host header names this server: an address, which
-// nobody can make mean another machine, localhost, or what was configured.
+// nobody can make mean another machine, localhost, or what was configured. No
+// browser sends none.
 func (h *web) isOurs(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return net.ParseIP(strings.Trim(host, "[]")) != nil || host == "localhost" || strings.HasSuffix(host, ".localhost") ||
+	address, _, _ := strings.Cut(strings.Trim(host, "[]"), "%") // without the zone
+	return host == "" || net.ParseIP(address) != nil || host == "localhost" || strings.HasSuffix(host, ".localhost") ||
 		slices.ContainsFunc(h.config.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
 }
 

@@ -47,7 +47,8 @@ type Config struct {
 // stands for that of [DefaultLimits]. The memory of filters is limited by the
 // store.
 type Limits struct {
-	// Clients is how many there may be. One more is told so and closed.
+	// Clients is how many there may be. One more is told so and closed. There are
+	// fewer if the process may not have so many descriptors.
 	Clients int
 
 	// UnauthenticatedBytes is how long a command, with all that comes with it, may be
@@ -94,6 +95,16 @@ func (l Limits) filled() Limits {
 	set(&l.CommandBytes, DefaultLimits.CommandBytes)
 	set(&l.OutputBytes, DefaultLimits.OutputBytes)
 	return l
+}
+
+// reservedFiles are descriptors that clients do not get: for HTTP, the store, and
+// what the process has anyway.
+const reservedFiles = httpConnections + 64
+
+// mostClients is how many there are descriptors for: where there are few, half.
+func mostClients() int {
+	files := maxFiles()
+	return max(files-min(reservedFiles, files/2), 1)
 }
 
 // filled returns the configuration with defaults in place of zeros, or an error

@@ -82,6 +82,10 @@ func New(st store.Store, config Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
+	if most := mostClients(); config.Limits.Clients > most {
+		config.Log.Warn("fewer clients than asked for: each takes a file descriptor, of which this process may not have more (ulimit -n)", "clients", most, "descriptors", maxFiles())
+		config.Limits.Clients = most
+	}
 	s := &Server{
 		store: st, config: config, log: config.Log, start: time.Now(),
 		clients: map[int64]*Client{}, listeners: map[net.Listener]struct{}{},

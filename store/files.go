@@ -48,6 +48,10 @@ func starts(names []string, prefix string) (found []uint64) {
 	return found
 }
 
+// errNotBegun: a file could not be made, so nothing is written and nothing lost: a
+// process that has too many files open may have fewer the next time.
+var errNotBegun = errors.New("the file was not begun")
+
 // put writes a file beside, and gives it its name, in place of what has that, when
 // all of it is on the disk; so a file with a name is whole. When put returns
 // without an error the name is on the disk, too.
@@ -58,7 +62,7 @@ func put(d disk, name string, flaw flaw, write func(file diskFile) error) error 
 	}
 	file, err := d.Create(temp)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errNotBegun, err)
 	}
 	if err = write(file); err == nil && !(flaw == flawSnapshotUnsynced && strings.HasPrefix(name, snapPrefix)) {
 		err = file.Sync()

@@ -102,6 +102,7 @@ type Local struct {
 		took  time.Duration
 		bytes uint64
 		count uint64
+		err   error // of the last attempt
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"math/bits"
@@ -369,13 +370,16 @@ func (g *log) rotate() (start uint64, err error) {
 	g.syncing.Lock()
 	old := g.file
 	file, seg, err := g.create(start)
-	if old != nil {
+	if err == nil && old != nil {
 		old.Close() // it is synced
 	}
 	g.Lock()
 	g.syncing.Unlock() // not before the file is the new one, for syncNow
 	g.busy = false
 	g.turn.Broadcast()
+	if errors.Is(err, errNotBegun) { // the old one is as it was
+		return 0, err
+	}
 	if err != nil {
 		g.fail(fmt.Errorf("beginning a segment of the log: %w", err))
 		return 0, g.failure

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -35,7 +36,7 @@ func (l *Local) checkpoint() error {
 // checkpointAlone is checkpoint for who holds the lock.
 func (l *Local) checkpointAlone() error {
 	l.changing.Lock()
-	l.unlogged.Store(false)
+	unlogged := l.unlogged.Swap(false)
 	start, err := l.log.rotate()
 	values, nextID := l.allNamed(), l.nextID
 	l.changing.Unlock()
@@ -45,10 +46,19 @@ func (l *Local) checkpointAlone() error {
 	if err == nil {
 		err = l.removeOld(start)
 	}
-	if err == nil {
+	switch {
+	case err == nil:
 		l.leftovers.Store(false)
 		l.log.isSaved(start)
-	} else {
+	case errors.Is(err, errNotBegun): // the log has what the snapshot would have
+		if unlogged {
+			l.unlogged.Store(true)
+		}
+		err = fmt.Errorf("store: taking a snapshot: %w", err)
+		l.last.Lock()
+		l.last.err = err
+		l.last.Unlock()
+	default:
 		l.log.Lock()
 		l.log.fail(fmt.Errorf("taking a snapshot: %w", err))
 		err = l.log.failure
@@ -91,7 +101,7 @@ func (l *Local) snapshot(start, nextID uint64, values []named, flags byte) error
 	}
 	l.last.Lock()
 	l.last.at, l.last.took, l.last.bytes = time.Now(), time.Since(began), w.bytes
-	l.last.known = l.last.at
+	l.last.known, l.last.err = l.last.at, nil
 	l.last.count++
 	l.last.Unlock()
 	return nil

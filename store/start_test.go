@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -180,5 +181,53 @@ func TestSegmentIsCheckedAgain(t *testing.T) {
 	}
 	if l, err = OpenLocal(LocalConfig{seams: seams{disk: disk, idle: true}}); err != nil || l.look([]byte("seen")).Info().Items != 100 {
 		t.Errorf("after that: %v", err)
+	}
+}
+
+// crowdedDisk can make no files, as when the process has too many open.
+type crowdedDisk struct {
+	*crashDisk
+	crowded bool
+}
+
+func (d *crowdedDisk) Create(name string) (diskFile, error) {
+	if d.crowded {
+		return nil, syscall.EMFILE
+	}
+	return d.crashDisk.Create(name)
+}
+
+// TestCrowded: what could not be begun stops nothing, and is tried again.
+func TestCrowded(t *testing.T) {
+	for _, level := range []Level{Always, Unlogged} {
+		disk := &crowdedDisk{crashDisk: newCrashDisk(rand.New(rand.NewPCG(1, 2)))}
+		l, err := OpenLocal(LocalConfig{Level: level, SnapshotEvery: 1, seams: seams{disk: disk, idle: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Create(bg, "seen", Spec{Kind: Paired, Capacity: 1000, Rate: 0.01})
+		addSome(t, l, "seen", 0, 100)
+		disk.crowded = true
+		for range 3 {
+			if err := l.Snapshot(bg); !errors.Is(err, syscall.EMFILE) || errors.Is(err, ErrStopped) {
+				t.Errorf("a snapshot that cannot be begun: %v", err)
+			}
+			addSome(t, l, "seen", 100, 200)
+		}
+		if l.Stats().SnapshotFailure == nil || level == Unlogged && !l.wantsSnapshot() {
+			t.Errorf("nobody would know of it, or try again")
+		}
+		disk.crowded = false
+		if err := l.Snapshot(bg); err != nil || l.Stats().SnapshotFailure != nil {
+			t.Errorf("and later: %v", err)
+		}
+		items := l.look([]byte("seen")).Info().Items
+		disk.crashDisk = disk.restart(false)
+		if l, err = OpenLocal(LocalConfig{seams: seams{disk: disk, idle: true}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := l.look([]byte("seen")).Info().Items; got != items {
+			t.Errorf("%d items of %d", got, items)
+		}
 	}
 }

@@ -32,6 +32,10 @@ type Stats struct {
 	SnapshotAt    time.Time
 	SnapshotTime  time.Duration // that it took
 
+	// SnapshotFailure is why there is no newer one, if the last could not be begun;
+	// it is tried again.
+	SnapshotFailure error
+
 	Recovered Recovery
 	Failure   error // why the store has stopped; nil as long as it has not
 }
@@ -71,6 +75,7 @@ func (l *Local) Stats() Stats {
 	l.log.Unlock()
 	l.last.Lock()
 	s.Snapshots, s.SnapshotBytes, s.SnapshotAt, s.SnapshotTime = l.last.count, l.last.bytes, l.last.at, l.last.took
+	s.SnapshotFailure = l.last.err
 	l.last.Unlock()
 	return s
 }
