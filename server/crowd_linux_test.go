@@ -4,7 +4,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"testing"
 	"time"
 
@@ -72,35 +71,26 @@ func TestManyHTTPConnections(t *testing.T) {
 	t.Error("there is no room again:", err)
 }
 
-// TestOtherSites: a page of another site cannot make a browser ask.
+// TestOtherSites: a page of another site cannot make a browser ask, but it may have
+// a link.
 func TestOtherSites(t *testing.T) {
 	h := newQuiet(t, newFakeStore(), Config{}).HTTPHandler(HTTPConfig{})
 	for _, tt := range []struct {
-		host, site, mode string
-		want             int
+		site, mode string
+		want       int
 	}{
-		{"127.0.0.1:1", "", "", 200},
-		{"", "", "", 200},
-		{"[fe80::1%25eth0]:80", "", "", 200},
-		{"localhost", "same-origin", "cors", 200},
-		{"localhost", "none", "navigate", 200},
-		{"localhost", "cross-site", "navigate", 200}, // a link
-		{"localhost", "cross-site", "no-cors", 403},  // an image
-		{"evil.example", "", "", 403},
+		{"", "", 200},
+		{"same-origin", "cors", 200},
+		{"none", "navigate", 200},
+		{"cross-site", "navigate", 200},
+		{"cross-site", "no-cors", 403},
 	} {
-		r, err := http.NewRequest("GET", "/healthz", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		r.Host = tt.host
-		if tt.site != "" {
+		code, _ := get(h, "/healthz", func(r *http.Request) {
 			r.Header.Set("Sec-Fetch-Site", tt.site)
 			r.Header.Set("Sec-Fetch-Mode", tt.mode)
-		}
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		if w.Code != tt.want {
-			t.Errorf("%+v: %d", tt, w.Code)
+		})
+		if code != tt.want {
+			t.Errorf("%+v: %d", tt, code)
 		}
 	}
 }
