@@ -122,9 +122,9 @@ const (
 )
 
 // OpenLocal opens a store. With a directory it reads what is there, the newest
-// snapshot and the log since. The
-// error says what to do: it wraps bloom.ErrLocked if another process has the
-// directory, and [ErrDamaged] if a file is not as it was written.
+// snapshot and the log since, and makes sure that the disk has it. The error says
+// what to do: it wraps bloom.ErrLocked if another process has the directory, and
+// [ErrDamaged] if a file is not as it was written.
 func OpenLocal(config LocalConfig) (*Local, error) {
 	config, err := config.filled()
 	if err != nil {
