@@ -107,9 +107,7 @@ func (b *batch) execute(c *Client, sent []byte) (used int) {
 		}
 		b.flush()
 		b.dispatch(c, cmd, args)
-		if len(c.w.Buf)+len(c.out) > limits.OutputBytes {
-			b.server.dropSlow(c)
-		}
+		c.fits(0)
 	}
 	if joined != nil {
 		c.lastCommand.Store(joined)

@@ -88,6 +88,7 @@ type transport interface {
 	discard() // ends what has not been started
 	wake()    // sends what was pushed, or ends a client that was killed
 	stop()    // executes what has come, answers and closes
+	retime()  // looks at Limits.Idle anew
 }
 
 // describe changes what others know of the client. Any goroutine may call it.
@@ -135,11 +136,40 @@ func (c *Client) push(protocol int, write func(w *resp.Writer)) {
 	w := resp.Writer{Buf: c.pushed, Protocol: protocol}
 	write(&w)
 	c.pushed = w.Buf
-	if len(c.pushed) > c.server.limits.Load().OutputBytes {
-		c.pushed, c.killed = nil, true
-	}
+	unread := len(c.pushed)
 	c.pushMu.Unlock()
+	if unread > c.server.limits.Load().OutputBytes {
+		c.dropUnread(unread)
+		return
+	}
 	c.transport.wake()
+}
+
+// dropUnread closes a client that leaves so many bytes unread, and says so, once.
+// Any goroutine may call it.
+func (c *Client) dropUnread(unread int) {
+	c.pushMu.Lock()
+	known := c.killed
+	c.pushed, c.killed = nil, true
+	c.pushMu.Unlock()
+	if !known {
+		c.server.stats.dropped.Add(1)
+		c.server.log.Warn("closed a client that does not read its replies", "client", c.addr, "unread", unread)
+	}
+	c.transport.wake()
+}
+
+// fits reports whether the client may be left n bytes more to read. If not, it is
+// closed, and a command that is being executed should end. Commands that answer
+// with many values ask before each; all others are asked for by the batch.
+func (c *Client) fits(n int) bool {
+	unread := len(c.w.Buf) + len(c.out) + n
+	if unread <= c.server.limits.Load().OutputBytes {
+		return true
+	}
+	c.dropUnread(unread)
+	c.end()
+	return false
 }
 
 // takePushed returns what was pushed, and whether the client was killed.
@@ -148,6 +178,14 @@ func (c *Client) takePushed() (pushed []byte, killed bool) {
 	defer c.pushMu.Unlock()
 	pushed, c.pushed = c.pushed, nil
 	return pushed, c.killed
+}
+
+// isKilled reports whether the client is to be closed, whatever it was promised.
+// Any goroutine may call it.
+func (c *Client) isKilled() bool {
+	c.pushMu.Lock()
+	defer c.pushMu.Unlock()
+	return c.killed
 }
 
 // kill closes the connection. Any goroutine may call it.

@@ -170,6 +170,7 @@ func (c *Client) configSet(args [][]byte) {
 	}
 	s.filter.Store(&to.filter)
 	s.limits.Store(&to.limits)
+	s.eachClient(func(c *Client) { c.transport.retime() })
 	c.w.SimpleString("OK")
 }
 
@@ -178,15 +179,8 @@ func configFailed(name, why string) string {
 }
 
 func (c *Client) configResetStat(args [][]byte) {
-	st := &c.server.stats
-	st.commands.Store(0)
-	st.connections.Store(0)
-	st.rejected.Store(0)
-	st.bytesIn.Store(0)
-	st.bytesOut.Store(0)
-	st.hits.Store(0)
-	st.misses.Store(0)
-	st.dropped.Store(0)
+	now := c.server.counted()
+	c.server.informed.reset.Store(&now)
 	c.w.SimpleString("OK")
 }
 

@@ -102,6 +102,9 @@ func (c *Client) commandInfo(args [][]byte) {
 func (c *Client) commandInfos(rows []*Command) {
 	c.w.Array(len(rows))
 	for _, row := range rows {
+		if !c.fits(0) { // a name may be there again and again
+			return
+		}
 		if row == nil {
 			c.w.NullArray()
 		} else {
@@ -209,6 +212,9 @@ func (c *Client) docsOf(rows []*Command) {
 	w := &c.w
 	w.Map(len(rows))
 	for _, cmd := range rows {
+		if !c.fits(0) {
+			return
+		}
 		w.BulkString(cmd.fullName())
 		fields := [][2]string{{"summary", cmd.Summary}, {"since", cmd.Since}, {"group", cmd.Group}, {"complexity", cmd.Complexity}}
 		if cmd.Flags.Has(Module) {

@@ -187,6 +187,9 @@ func (k *socket) stop() {
 	k.wake()
 }
 
+// retime makes the loop look for idle clients, or no more.
+func (k *socket) retime() { k.loop.interrupt() }
+
 // interrupt ends the loop's wait.
 func (l *loop) interrupt() {
 	if !l.woken.Swap(true) {
@@ -463,7 +466,8 @@ func (l *loop) deliver(k *socket) {
 		l.keep(replies)
 	}
 	if len(c.out) > l.server.limits.Load().OutputBytes {
-		l.server.dropSlow(c)
+		c.dropUnread(len(c.w.Buf) + len(c.out))
+		c.end()
 		k.broken = true
 	}
 	if k.broken || c.ending && len(c.out) == 0 {

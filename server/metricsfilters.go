@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"time"
 	"unicode"
 	"unicode/utf8"
+	"weak"
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/store"
@@ -45,13 +47,25 @@ type filterGauges struct {
 	cursor uint64       // of the names, where the next search goes on
 }
 
-// A filterRow is a filter when it was last looked at.
+// A filterRow is a filter when it was last looked at. It does not have the filter
+// itself, whose memory it would keep when the name is deleted.
 type filterRow struct {
 	name     string
-	filter   store.Filter
+	is       identity
 	info     store.Info
 	report   bloom.Report
 	reported time.Time // when report was made; zero: not yet
+}
+
+// An identity tells a filter from another one that got its name, and keeps neither
+// in memory. Filters that are no pointers have none, which is nil.
+type identity = weak.Pointer[byte]
+
+func identify(filter store.Filter) (is identity) {
+	if v := reflect.ValueOf(filter); v.Kind() == reflect.Pointer {
+		is = weak.Make((*byte)(v.UnsafePointer()))
+	}
+	return is
 }
 
 // refresh looks at the filters anew and returns a copy of the rows.
@@ -61,13 +75,21 @@ func (g *filterGauges) refresh() []filterRow {
 	g.search(time.Now().Add(listTime))
 	byAge := slices.SortedFunc(slices.Values(g.rows), func(a, b *filterRow) int { return a.reported.Compare(b.reported) })
 	for i, end := 0, time.Now().Add(reportTime); i < len(byAge) && (i == 0 || time.Now().Before(end)); i++ {
-		byAge[i].report, byAge[i].reported = byAge[i].filter.Report(), time.Now()
+		byAge[i].read(g.store)
 	}
 	rows := make([]filterRow, len(g.rows))
 	for i, row := range g.rows {
 		rows[i] = *row
 	}
 	return rows
+}
+
+// read makes the report of a row, unless its name is another filter's by now.
+func (r *filterRow) read(st store.Store) {
+	filter, err := st.Open([]byte(r.name))
+	if err == nil && identify(filter) == r.is {
+		r.report, r.reported = filter.Report(), time.Now()
+	}
 }
 
 // search brings the rows up to date, and goes through names until the end or the
@@ -77,10 +99,12 @@ func (g *filterGauges) search(deadline time.Time) {
 	for _, row := range g.rows {
 		known[row.name] = row
 	}
-	g.rows = g.rows[:0]
+	g.rows = nil
 	for name, old := range known {
 		if row := g.look(name); row != nil {
-			row.report, row.reported = old.report, old.reported
+			if row.is == old.is && row.is != (identity{}) {
+				row.report, row.reported = old.report, old.reported
+			}
 			g.rows = append(g.rows, row)
 		}
 	}
@@ -112,7 +136,7 @@ func (g *filterGauges) look(name string) *filterRow {
 	if err != nil {
 		return nil
 	}
-	return &filterRow{name: name, filter: filter, info: filter.Info()}
+	return &filterRow{name: name, is: identify(filter), info: filter.Info()}
 }
 
 // prune keeps the largest.

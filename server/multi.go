@@ -80,9 +80,18 @@ func (c *Client) exec(args [][]byte) {
 		return
 	}
 	c.unwatch() // the commands need not look at it
+	start, dropped := len(c.w.Buf), false
 	c.w.Array(len(t.commands))
 	for _, q := range t.commands {
+		if dropped && !q.command.Flags.Has(Write) {
+			continue
+		}
 		c.call(q.command, q.args)
+		// A client that is dropped here gets no answers, and what only reads is left out.
+		// What writes is executed: nobody shall see the transaction half done.
+		if dropped = dropped || c.isKilled() || !c.fits(0); dropped {
+			c.w.Buf = c.w.Buf[:start]
+		}
 	}
 }
 

@@ -54,6 +54,8 @@ type Server struct {
 
 	running sync.WaitGroup // clients, from enter to forget
 
+	informed informed
+
 	mu        sync.Mutex // guards all below
 	clients   map[int64]*Client
 	lastID    int64
@@ -295,14 +297,6 @@ func (s *Server) fail(err error) {
 		s.log.Error("the store can make nothing durable any more: stopping", "error", err)
 	}
 	s.eachClient((*Client).kill)
-}
-
-// dropSlow closes a client that does not read what it asked for.
-func (s *Server) dropSlow(c *Client) {
-	s.stats.dropped.Add(1)
-	s.log.Warn("closed a client that does not read its replies", "client", c.addr, "unread", len(c.w.Buf)+len(c.out))
-	c.kill()
-	c.end()
 }
 
 // isLoopback reports whether only this machine can be at the other end.

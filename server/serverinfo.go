@@ -2,12 +2,15 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/bloomery/bloom/store"
@@ -100,38 +103,116 @@ type snapshotter interface {
 	Stats() store.Stats
 }
 
-const textNoSnapshot = "ERR this store writes no snapshots: what it keeps is durable, or not, as the server was told at its start"
+const (
+	textNoSnapshot = "ERR this store writes no snapshots: what it keeps is durable, or not, as the server was told at its start"
+	textSaving     = "ERR Background save already in progress"
+)
 
-func (c *Client) save(args [][]byte) {
-	st, ok := c.server.store.(snapshotter)
-	if !ok {
-		c.w.Error(textNoSnapshot)
-		return
-	}
-	if err := st.Snapshot(c.server.ctx); err != nil {
-		c.storeError(err)
-		return
-	}
-	c.w.SimpleString("OK")
+// snapshotter returns the store if it can write snapshots. One in memory cannot:
+// it has found nothing at its start, and not even taken time for that.
+func (s *Server) snapshotter() (snapshotter, bool) {
+	st, ok := s.store.(snapshotter)
+	return st, ok && st.Stats().Recovered != (store.Recovery{})
 }
 
-func (c *Client) backgroundSave(args [][]byte) {
-	st, ok := c.server.store.(snapshotter)
+// saving is what SAVE and BGSAVE do. At most one snapshot is written at a time,
+// and one waits.
+type saving struct {
+	mu      sync.Mutex
+	running bool // guarded by mu, as all below
+	again   bool // BGSAVE SCHEDULE has asked for another one
+	failed  bool // the last one
+}
+
+// informed is what a server keeps for INFO alone.
+type informed struct {
+	saving saving
+	reset  atomic.Pointer[counted] // what was counted at CONFIG RESETSTAT; nil: there was none
+}
+
+func (s *Server) saving() *saving { return &s.informed.saving }
+
+// begin is true if the caller has to write a snapshot now, and then call end.
+func (v *saving) begin(schedule bool) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.running {
+		v.again = v.again || schedule
+		return false
+	}
+	v.running = true
+	return true
+}
+
+// end is true if the caller has to write another snapshot.
+func (v *saving) end(err error) (again bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.failed = err != nil
+	v.running, v.again = v.again, false
+	return v.running
+}
+
+// shown is what INFO says of it.
+func (v *saving) shown() (running, failed bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.running, v.failed
+}
+
+func (c *Client) save(args [][]byte) {
+	s := c.server
+	st, ok := s.snapshotter()
 	switch {
-	case len(args) > 2 || len(args) == 2 && !is(args[1], "SCHEDULE"):
-		c.w.Error(textSyntax)
-		return
 	case !ok:
 		c.w.Error(textNoSnapshot)
 		return
+	case !s.saving().begin(false):
+		c.w.Error(textSaving)
+		return
 	}
+	err := st.Snapshot(s.ctx)
+	if s.saving().end(err) {
+		go s.saveOn(st)
+	}
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		c.w.Error(textNoSnapshot)
+	case err != nil:
+		c.storeError(err)
+	default:
+		c.w.SimpleString("OK")
+	}
+}
+
+func (c *Client) backgroundSave(args [][]byte) {
 	s := c.server
-	go func() {
-		if err := st.Snapshot(s.ctx); err != nil {
+	st, ok := s.snapshotter()
+	schedule := len(args) == 2 && is(args[1], "SCHEDULE")
+	switch {
+	case len(args) > 1 && !schedule:
+		c.w.Error(textSyntax)
+	case !ok:
+		c.w.Error(textNoSnapshot)
+	case s.saving().begin(schedule):
+		go s.saveOn(st)
+		c.w.SimpleString("Background saving started")
+	case schedule:
+		c.w.SimpleString("Background saving scheduled")
+	default:
+		c.w.Error(textSaving)
+	}
+}
+
+// saveOn writes a snapshot, and then those that were asked for meanwhile.
+func (s *Server) saveOn(st snapshotter) {
+	for again := true; again; {
+		err := st.Snapshot(s.ctx)
+		if err != nil {
 			s.log.Error("the snapshot that BGSAVE asked for failed", "error", err)
 		}
-	}()
-	c.w.SimpleString("Background saving started")
+		again = s.saving().end(err)
+	}
 }
 
 // lastSnapshot is when there was one, and else when the server started, as Redis
@@ -264,19 +345,79 @@ func human(bytes uint64) string {
 }
 
 func (c *Client) infoPersistence() []field {
-	return []field{{"loading", 0}, {"async_loading", 0}, {"rdb_changes_since_last_save", 0}, {"rdb_bgsave_in_progress", 0},
-		{"rdb_last_save_time", c.server.lastSnapshot().Unix()}, {"rdb_last_bgsave_status", "ok"}, {"aof_enabled", 0},
-		{"aof_rewrite_in_progress", 0}, {"aof_last_bgrewrite_status", "ok"}, {"aof_last_write_status", "ok"}}
+	running, failed := c.server.saving().shown()
+	stopped := false
+	if st, ok := c.server.store.(keepsStats); ok {
+		stats := st.Stats()
+		failed, stopped = failed || stats.SnapshotFailure != nil, stats.Failure != nil
+	}
+	inProgress := 0
+	if running {
+		inProgress = 1
+	}
+	status := func(bad bool) string {
+		if bad {
+			return "err"
+		}
+		return "ok"
+	}
+	return []field{{"loading", 0}, {"async_loading", 0}, {"rdb_changes_since_last_save", 0}, {"rdb_bgsave_in_progress", inProgress},
+		{"rdb_last_save_time", c.server.lastSnapshot().Unix()}, {"rdb_last_bgsave_status", status(failed)}, {"aof_enabled", 0},
+		{"aof_rewrite_in_progress", 0}, {"aof_last_bgrewrite_status", "ok"}, {"aof_last_write_status", status(stopped)}}
+}
+
+// counted is what a server has counted at some moment.
+type counted struct {
+	connections, rejected, dropped int64
+	commands, hits, misses         int64
+	bytesIn, bytesOut              int64
+	calls, failures                []int64 // of commands, by their place in the metrics
+}
+
+func (s *Server) counted() counted {
+	st := &s.stats
+	now := counted{
+		connections: st.connections.Load(), rejected: st.rejected.Load(), dropped: st.dropped.Load(),
+		commands: st.commands.Load(), hits: st.hits.Load(), misses: st.misses.Load(),
+		bytesIn: st.bytesIn.Load(), bytesOut: st.bytesOut.Load(),
+	}
+	for i := range s.metrics.commands {
+		now.failures = append(now.failures, s.metrics.commands[i].failures.Load()) // before calls, which is never less
+		now.calls = append(now.calls, s.metrics.commands[i].calls.Load())
+	}
+	return now
+}
+
+// countedSince is what was counted since CONFIG RESETSTAT. The metrics tell all
+// that there was: what watches them takes a counter that goes down for a new start.
+func (s *Server) countedSince() counted {
+	now, before := s.counted(), s.informed.reset.Load()
+	if before == nil {
+		return now
+	}
+	now.connections -= before.connections
+	now.rejected -= before.rejected
+	now.dropped -= before.dropped
+	now.commands -= before.commands
+	now.hits -= before.hits
+	now.misses -= before.misses
+	now.bytesIn -= before.bytesIn
+	now.bytesOut -= before.bytesOut
+	for i := range now.calls {
+		now.calls[i] -= before.calls[i]
+		now.failures[i] -= before.failures[i]
+	}
+	return now
 }
 
 func (c *Client) infoStats() []field {
-	st := &c.server.stats
+	st := c.server.countedSince()
 	seconds := max(time.Since(c.server.start).Seconds(), 1)
-	return []field{{"total_connections_received", st.connections.Load()}, {"total_commands_processed", st.commands.Load()},
-		{"instantaneous_ops_per_sec", int64(float64(st.commands.Load()) / seconds)},
-		{"total_net_input_bytes", st.bytesIn.Load()}, {"total_net_output_bytes", st.bytesOut.Load()}, {"rejected_connections", st.rejected.Load()},
-		{"expired_keys", 0}, {"evicted_keys", 0}, {"keyspace_hits", st.hits.Load()}, {"keyspace_misses", st.misses.Load()},
-		{"pubsub_channels", 0}, {"pubsub_patterns", 0}, {"client_output_buffer_limit_disconnections", st.dropped.Load()}}
+	return []field{{"total_connections_received", st.connections}, {"total_commands_processed", st.commands},
+		{"instantaneous_ops_per_sec", int64(float64(c.server.stats.commands.Load()) / seconds)},
+		{"total_net_input_bytes", st.bytesIn}, {"total_net_output_bytes", st.bytesOut}, {"rejected_connections", st.rejected},
+		{"evicted_keys", 0}, {"keyspace_hits", st.hits}, {"keyspace_misses", st.misses},
+		{"pubsub_channels", 0}, {"pubsub_patterns", 0}, {"client_output_buffer_limit_disconnections", st.dropped}}
 }
 
 func (c *Client) infoCPU() []field {
@@ -287,10 +428,10 @@ func (c *Client) infoCPU() []field {
 // infoCommands tells how often each command was called. How long commands take is
 // measured by the batch: see the metrics.
 func (c *Client) infoCommands() (lines []field) {
-	m := c.server.metrics
-	for i, row := range m.rows {
-		if calls := m.commands[i].calls.Load(); row != nil && calls > 0 {
-			lines = append(lines, field{"cmdstat_" + row.fullName(), fmt.Sprintf("calls=%d,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=%d", calls, m.commands[i].failures.Load())})
+	st := c.server.countedSince()
+	for i, row := range c.server.metrics.rows {
+		if calls := st.calls[i]; row != nil && calls > 0 {
+			lines = append(lines, field{"cmdstat_" + row.fullName(), fmt.Sprintf("calls=%d,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=%d", calls, st.failures[i])})
 		}
 	}
 	slices.SortFunc(lines, func(a, b field) int { return strings.Compare(a.name, b.name) })

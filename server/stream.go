@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,10 +17,14 @@ type stream struct {
 	client *Client
 	conn   net.Conn
 
-	mu       sync.Mutex // held while what was read is executed and answered
+	mu       sync.Mutex  // held while what was read is executed and answered
+	waking   atomic.Bool // a goroutine waits for mu, to send what was pushed
 	stopping chan struct{}
 	once     sync.Once
 	last     time.Time // when it ends in any case; set before stopping is closed
+
+	deadlineMu sync.Mutex // held while a read deadline is worked out and set
+	waits      time.Time  // guarded by deadlineMu: since when for more; zero: not yet
 }
 
 // Times of a stream.
@@ -41,19 +46,19 @@ func (t *stream) start()   { go t.run() }
 func (t *stream) discard() { t.conn.Close() }
 
 // wake sends what was pushed from a goroutine of its own: the caller may be
-// executing a command of this very client.
+// executing a command of this very client. One that waits is enough.
 func (t *stream) wake() {
-	go func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if !t.flush() {
-			t.conn.Close()
-		}
-	}()
-	t.client.pushMu.Lock()
-	killed := t.client.killed
-	t.client.pushMu.Unlock()
-	if killed {
+	if !t.waking.Swap(true) {
+		go func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.waking.Store(false) // what is pushed from now on may be too late for flush
+			if !t.flush() {
+				t.conn.Close()
+			}
+		}()
+	}
+	if t.client.isKilled() {
 		t.conn.Close() // also if it hangs in a write
 	}
 }
@@ -63,7 +68,24 @@ func (t *stream) stop() {
 		t.last = time.Now().Add(drainLimit)
 		close(t.stopping)
 	})
-	t.conn.SetReadDeadline(time.Now().Add(drainTime))
+	t.retime()
+}
+
+// retime sets until when something has to come. Whoever changes what that depends
+// on calls it afterwards: so the last one to set it knows all.
+func (t *stream) retime() {
+	t.deadlineMu.Lock()
+	defer t.deadlineMu.Unlock()
+	idle := t.client.server.limits.Load().Idle
+	switch {
+	case t.isStopping():
+		t.conn.SetReadDeadline(time.Now().Add(drainTime))
+	case t.waits.IsZero(): // a handshake has its own
+	case idle > 0:
+		t.conn.SetReadDeadline(t.waits.Add(idle))
+	default:
+		t.conn.SetReadDeadline(time.Time{})
+	}
 }
 
 func (t *stream) isStopping() bool {
@@ -89,16 +111,12 @@ func (t *stream) run() {
 		conn.SetDeadline(time.Time{})
 	}
 	for !c.ending {
-		deadline := time.Time{}
-		if idle := s.limits.Load().Idle; idle > 0 {
-			deadline = time.Now().Add(idle)
-		}
-		t.conn.SetReadDeadline(deadline)
-		if t.isStopping() { // or else stop sets the deadline after us
-			if time.Now().After(t.last) {
-				return
-			}
-			t.conn.SetReadDeadline(time.Now().Add(drainTime))
+		t.deadlineMu.Lock()
+		t.waits = time.Now()
+		t.deadlineMu.Unlock()
+		t.retime()
+		if t.isStopping() && time.Now().After(t.last) {
+			return
 		}
 		c.in = slices.Grow(c.in, min(max(readStream, len(c.in)), 1<<20))
 		n, err := t.conn.Read(c.in[len(c.in):cap(c.in)])
@@ -161,6 +179,9 @@ func (t *stream) flush() bool {
 	t.conn.SetWriteDeadline(time.Now().Add(patience))
 	n, err := t.conn.Write(c.w.Buf)
 	s.stats.bytesOut.Add(int64(n))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		c.dropUnread(len(c.w.Buf) - n)
+	}
 	if c.w.Buf = c.w.Buf[:0]; cap(c.w.Buf) > 4*readStream {
 		c.w.Buf = nil
 	}

@@ -233,9 +233,13 @@ func (c *Client) getAnd(args [][]byte, then func(key []byte) error) {
 func (c *Client) mget(args [][]byte) {
 	c.w.Array(len(args) - 1)
 	for _, key := range args[1:] {
-		if value, err := c.server.store.Get(key); err == nil {
+		value, err := c.server.store.Get(key)
+		switch {
+		case !c.fits(len(value)): // a name may be there again and again
+			return
+		case err == nil:
 			c.w.Bulk(value)
-		} else {
+		default:
 			c.w.Null() // also where there is a filter
 		}
 	}
