@@ -16,6 +16,7 @@ import (
 // probeCommand is `bloomery probe`.
 type probeCommand struct {
 	insecure bool
+	either   bool // ask over TLS what answers http:// by 400 Bad Request
 	timeout  time.Duration
 	wait     time.Duration
 }
@@ -34,7 +35,8 @@ func newProbe() *cobra.Command {
 		Short: "Ask a server whether it is ready",
 		Long: `Probe asks 'bloomery serve' over HTTP whether it is ready: whether adds are being
 acknowledged. It is for the health checks of containers, which have no other
-program to ask with. Without a URL it asks ` + probeURL + `.
+program to ask with. Without a URL it asks ` + probeURL + `,
+or https:// there if the server speaks TLS, and takes any certificate.
 
 The exit code is 0 if the server is ready, and 1 if it is not or cannot be
 asked.`,
@@ -53,7 +55,7 @@ asked.`,
 
 func (c *probeCommand) run(cmd *cobra.Command, args []string) error {
 	target := probeURL
-	if len(args) > 0 {
+	if c.either = len(args) == 0; !c.either {
 		target = args[0]
 	}
 	u, err := url.Parse(target)
@@ -78,24 +80,38 @@ func (c *probeCommand) run(cmd *cobra.Command, args []string) error {
 
 // ask returns what the server says, and an error unless it is ready.
 func (c *probeCommand) ask(target string) (string, error) {
+	answer, status, err := c.get(target, c.insecure)
+	if c.either && status == http.StatusBadRequest {
+		// So a server answers who speaks without TLS where it expects TLS. On the way
+		// to oneself there is nobody else whose certificate it could be.
+		target = strings.Replace(target, "http://", "https://", 1)
+		answer, status, err = c.get(target, true)
+	}
+	if err != nil {
+		return "", err
+	}
+	if status != http.StatusOK {
+		return "", fmt.Errorf("%s: %d %s: %s", target, status, http.StatusText(status), answer)
+	}
+	return answer, nil
+}
+
+// get returns an answer and its status.
+func (c *probeCommand) get(target string, insecure bool) (answer string, status int, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	// No proxy: what is asked is this machine, or one nearby.
-	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: c.insecure}}}
+	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: insecure}}}
 	response, err := client.Do(request)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	defer response.Body.Close()
 	const longest = 4096
 	body, _ := io.ReadAll(io.LimitReader(response.Body, longest)) // the status counts
-	answer := strings.TrimSpace(string(body))
-	if response.StatusCode != http.StatusOK {
-		return "", fmt.Errorf("%s: %s: %s", target, response.Status, answer)
-	}
-	return answer, nil
+	return strings.TrimSpace(string(body)), response.StatusCode, nil
 }

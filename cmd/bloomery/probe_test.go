@@ -72,3 +72,21 @@ func TestNotifySystemd(t *testing.T) {
 		}
 	}
 }
+
+// TestProbeEither asks a server that speaks TLS or not, which is not known before.
+func TestProbeEither(t *testing.T) {
+	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { w.Write([]byte("ready\n")) })
+	plain, secure := httptest.NewServer(answer), httptest.NewTLSServer(answer)
+	defer plain.Close()
+	defer secure.Close()
+	target := strings.Replace(secure.URL, "https://", "http://", 1)
+	either, fixed := probeCommand{timeout: 5 * time.Second, either: true}, probeCommand{timeout: 5 * time.Second}
+	for _, url := range []string{plain.URL, target} {
+		if got, err := either.ask(url); got != "ready" || err != nil {
+			t.Errorf("either.ask(%s) = %q, %v, want ready", url, got, err)
+		}
+	}
+	if got, err := fixed.ask(target); err == nil || !strings.Contains(err.Error(), "400 Bad Request") {
+		t.Errorf("fixed.ask(%s) = %q, %v, want 400 Bad Request", target, got, err)
+	}
+}

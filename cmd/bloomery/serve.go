@@ -44,7 +44,8 @@ need, so that clients and programs made for these work unchanged. The filters
 are RedisBloom's own, bit for bit, unless --layout or BF.RESERVE says otherwise.
 
 Without --data nothing is left when it ends. Without --password-file it serves
-this machine only. SIGINT and SIGTERM end it when what has come is answered.`,
+this machine only. SIGINT, SIGTERM and
+the command SHUTDOWN end it when what has come is answered.`,
 		Example: `  bloomery serve --data /var/lib/bloomery
   redis-cli -p 6380 BF.ADD seen https://example.com/`,
 		Args: noArgs,
@@ -76,6 +77,9 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	if o.web.prints() {
 		return o.web.print(cmd.OutOrStdout())
 	}
+	if err := o.check(cmd); err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	config, err := o.config(log)
 	if err != nil {
@@ -90,6 +94,16 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 		// the server when its keys come.
 		o.memory = sizeFlag(memoryCeiling())
 	}
+	// Who may not listen is told so before the data is read, which may take long.
+	l, err := o.listenAt(config)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	if err := o.web.open(config); err != nil {
+		return err
+	}
+	defer o.web.close()
 	filters, err := store.OpenLocal(store.LocalConfig{Dir: o.data, Memory: uint64(o.memory), Level: level})
 	if err != nil {
 		return withRepair(o.data, err)
@@ -97,38 +111,105 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	if o.data != "" {
 		logRecovered(log, filters.Recovered())
 	}
-	err = o.serve(cmd, filters, config)
-	return errors.Join(err, filters.Close())
+	err = o.serve(cmd, filters, config, l)
+	return joinClosed(err, filters.Close())
 }
 
-// serve runs until a signal comes, or the server cannot go on.
-func (o *serveOptions) serve(cmd *cobra.Command, filters store.Store, config server.Config) error {
-	s, err := server.New(filters, config)
-	if err != nil {
+// joinClosed adds what closing the store says to how serving ended. When the store
+// has stopped that is the same again.
+func joinClosed(err, closed error) error {
+	if errors.Is(err, store.ErrStopped) {
 		return err
 	}
+	return errors.Join(err, closed)
+}
+
+// check refuses values that would be taken for something else. One that is empty
+// is most likely a variable that is not set, and would switch off without a word
+// what it was given for.
+func (o *serveOptions) check(cmd *cobra.Command) error {
+	for _, name := range []string{"listen", "data", "password-file", "read-password-file", "tls-cert", "tls-key", "http"} {
+		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
+			return usagef("--%s is empty: give it a value, or leave it out", name)
+		}
+	}
+	switch {
+	case o.clients < 1:
+		return usagef("--clients is 1 or more, not %d", o.clients)
+	case o.idle < 0:
+		return usagef("--idle is 0 or more, not %v", o.idle)
+	case o.loops < 0:
+		return usagef("--loops is 0 or more, not %d", o.loops)
+	case o.web.config.Filters < -1: // which was the word for none
+		return usagef("--metrics-filters is 0 or more, not %d", o.web.config.Filters)
+	}
+	return nil
+}
+
+// listenAt listens, and accepts nothing yet: clients wait until the data is there.
+func (o *serveOptions) listenAt(config server.Config) (net.Listener, error) {
 	network := "tcp"
 	if strings.Contains(o.listen, "/") {
 		network = "unix"
 	}
 	l, err := net.Listen(network, o.listen)
-	if err != nil {
-		return fmt.Errorf("%w (another server may be running; choose another address by --listen)", err)
+	if errors.Is(err, syscall.EADDRINUSE) && network == "unix" && removeStale(o.listen) {
+		l, err = net.Listen(network, o.listen)
 	}
-	waitForHTTP, err := o.web.start(s, config.Log)
 	if err != nil {
-		l.Close()
+		return nil, fmt.Errorf("%w (another server may be running; choose another address by --listen)", err)
+	}
+	return l, checkProtected(l, config)
+}
+
+// removeStale removes the socket that a server has left which was killed, and
+// reports whether it did. Nobody answers there.
+func removeStale(path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode().Type() != os.ModeSocket {
+		return false
+	}
+	conn, err := net.Dial("unix", path)
+	if err == nil {
+		conn.Close()
+	}
+	return errors.Is(err, syscall.ECONNREFUSED) && os.Remove(path) == nil
+}
+
+// checkProtected closes a listener that [server.Server.Serve] would refuse, and
+// says why as that does.
+func checkProtected(l net.Listener, config server.Config) error {
+	if config.Password != "" || config.Unprotected {
+		return nil
+	}
+	if addr, ok := l.Addr().(*net.TCPAddr); !ok || addr.IP.IsLoopback() {
+		return nil
+	}
+	l.Close()
+	return fmt.Errorf("%w (asked for %v)", server.ErrProtected, l.Addr())
+}
+
+// serve runs until a signal comes, a client says SHUTDOWN, or the server cannot go
+// on.
+func (o *serveOptions) serve(cmd *cobra.Command, filters store.Store, config server.Config, l net.Listener) error {
+	s, err := server.New(filters, config)
+	if err != nil {
 		return err
 	}
-	defer waitForHTTP()
+	defer o.web.start(s, config.Log)()
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
-	config.Log.Info("serving", "address", l.Addr().String(), "data", o.data, "durability", o.durability, "layout", o.layout, "names", filters.Len())
+	config.Log.Info("serving", "address", l.Addr().String(), "data", o.data, "durability", o.durability, "layout", o.layout, "names", filters.Len(),
+		"tls", config.TLS != nil, "password", config.Password != "")
 	tellSystemd("READY=1", config.Log)
 	select {
 	case err = <-ended:
+		if errors.Is(err, server.ErrStopped) { // by SHUTDOWN
+			tellSystemd("STOPPING=1", config.Log)
+			err = nil
+		}
 	case <-ctx.Done():
 		stop() // a second signal ends it at once
 		tellSystemd("STOPPING=1", config.Log)

@@ -18,7 +18,8 @@ import (
 type webOptions struct {
 	config  server.HTTPConfig
 	address string
-	chosen  func() bool // whether the address was given
+	chosen  func() bool  // whether the address was given
+	l       net.Listener // nil: no HTTP
 
 	limits, metrics bool
 }
@@ -30,36 +31,59 @@ func (o *webOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.address, "http", "127.0.0.1:6381", "the `ADDRESS` for /metrics, /healthz and /readyz over HTTP; off: none")
 	f.StringSliceVar(&o.config.Hosts, "http-host", nil, "a further `NAME` that requests over HTTP may come for, while there is no password")
-	f.IntVar(&o.config.Filters, "metrics-filters", server.DefaultHTTPFilters, "how many filters have metrics of their own: the largest; -1: none")
+	f.IntVar(&o.config.Filters, "metrics-filters", server.DefaultHTTPFilters, "how many filters have metrics of their own: the largest; 0: none")
 	f.BoolVar(&o.config.Profiling, "pprof", false, "serve profiles of this process under /debug/pprof")
 	f.BoolVar(&o.limits, "limits", false, "print the limits to clients, and do nothing else")
 	f.BoolVar(&o.metrics, "metrics", false, "print what /metrics has, and do nothing else")
 	o.chosen = func() bool { return f.Changed("http") }
 }
 
-// start serves HTTP. The function that it returns is for when the server is shut
-// down: it returns when the last request is answered.
-func (o *webOptions) start(s *server.Server, log *slog.Logger) (wait func(), err error) {
+// open listens, and accepts nothing yet.
+func (o *webOptions) open(config server.Config) error {
 	if o.address == noHTTP {
-		return func() {}, nil
+		return nil
 	}
 	l, err := net.Listen("tcp", o.address)
 	if err != nil && !o.chosen() {
-		log.Warn("no metrics and health checks over HTTP: choose an address by --http", "error", err)
-		return func() {}, nil
+		config.Log.Warn("no metrics and health checks over HTTP: choose an address by --http", "error", err)
+		return nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%w (choose another address by --http, or --http %s)", err, noHTTP)
+		return fmt.Errorf("%w (choose another address by --http, or --http %s)", err, noHTTP)
 	}
-	log.Info("serving HTTP", "address", l.Addr().String())
+	if err := checkProtected(l, config); err != nil {
+		return fmt.Errorf("--http: %w", err)
+	}
+	o.l = l
+	return nil
+}
+
+// close is for a server that did not come to start.
+func (o *webOptions) close() {
+	if o.l != nil {
+		o.l.Close()
+	}
+}
+
+// start serves HTTP. The function that it returns is for when the server is shut
+// down: it returns when the last request is answered.
+func (o *webOptions) start(s *server.Server, log *slog.Logger) (wait func()) {
+	if o.l == nil {
+		return func() {}
+	}
+	config := o.config
+	if config.Filters == 0 {
+		config.Filters = -1 // to the server zero is the default
+	}
+	log.Info("serving HTTP", "address", o.l.Addr().String())
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		if err := s.ServeHTTPOn(l, o.config); !errors.Is(err, server.ErrStopped) && !errors.Is(err, store.ErrStopped) {
+		if err := s.ServeHTTPOn(o.l, config); !errors.Is(err, server.ErrStopped) && !errors.Is(err, store.ErrStopped) {
 			log.Error("no more metrics and health checks over HTTP", "error", err)
 		}
 	}()
-	return func() { <-ended }, nil
+	return func() { <-ended }
 }
 
 // prints reports whether serve is only to print.
