@@ -87,6 +87,9 @@ func (w *worker) take(r resp.Reply, expect want, sent time.Time) bool {
 	}
 	op, now := &w.ops[w.acked], time.Now()
 	bad := false
+	if expect == wantSave && r.Kind == resp.SimpleError && strings.Contains(r.Text, "already in progress") {
+		expect = wantAny // another worker's
+	}
 	switch expect {
 	case wantOK, wantSave:
 		bad = r.Kind != resp.SimpleString || r.Text != "OK"
