@@ -124,19 +124,27 @@ func (c *Client) hello(args [][]byte) {
 }
 
 func (c *Client) selectDB(args [][]byte) {
-	db, ok := integer(args[1])
+	if db, ok := c.database(args[1]); ok {
+		c.setDB(db)
+		c.w.SimpleString("OK")
+	}
+}
+
+// database reads the number of a database, which is used from then on. If it is
+// none, the client is told so.
+func (c *Client) database(arg []byte) (db int, ok bool) {
+	n, ok := integer(arg)
 	switch {
 	case !ok:
 		c.w.Error(textInteger)
-		return
-	case db < 0 || db >= databases:
+		return 0, false
+	case n < 0 || n >= databases:
 		c.w.Error("ERR DB index is out of range")
-		return
-	case db > 0:
+		return 0, false
+	case n > 0:
 		c.server.scopes.use()
 	}
-	c.setDB(int(db))
-	c.w.SimpleString("OK")
+	return int(n), true
 }
 
 func (c *Client) quit(args [][]byte) {

@@ -66,8 +66,8 @@ type web struct {
 // authentication.
 func (s *Server) ServeHTTPOn(l net.Listener, config HTTPConfig) error {
 	defer l.Close()
-	if s.config.Password == "" && !s.config.Unprotected && !isLoopback(l.Addr()) {
-		return fmt.Errorf("%w (asked for %v)", ErrProtected, l.Addr())
+	if err := s.config.MayListen(l.Addr()); err != nil {
+		return err
 	}
 	server := &http.Server{
 		Handler:           s.HTTPHandler(config),

@@ -128,19 +128,12 @@ func (c *Client) copyKey(args [][]byte) {
 			replace = true
 		case is(args[i], "DB") && i+1 < len(args):
 			i++
-			db, ok := integer(args[i])
-			switch {
-			case !ok:
-				c.w.Error(textInteger)
+			db, ok := c.database(args[i])
+			if !ok {
 				return
-			case db < 0 || db >= databases:
-				c.w.Error("ERR DB index is out of range")
-				return
-			case db > 0:
-				c.server.scopes.use()
 			}
 			_, plain := splitName(string(to))
-			to = scopedName(int(db), []byte(plain))
+			to = scopedName(db, []byte(plain))
 		default:
 			c.w.Error(textSyntax)
 			return

@@ -113,8 +113,8 @@ func New(st store.Store, config Config) (*Server, error) {
 // may be called for several listeners.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
-	if s.config.Password == "" && !s.config.Unprotected && !isLoopback(l.Addr()) {
-		return fmt.Errorf("%w (asked for %v)", ErrProtected, l.Addr())
+	if err := s.config.MayListen(l.Addr()); err != nil {
+		return err
 	}
 	s.mu.Lock()
 	if s.stopping {
@@ -162,7 +162,7 @@ func (s *Server) accept(conn net.Conn) {
 		return
 	}
 	s.stats.connections.Add(1)
-	if s.config.Password == "" && !s.config.Unprotected && !isLoopback(conn.RemoteAddr()) {
+	if !s.config.admits(conn.RemoteAddr()) {
 		s.refuse(conn, textProtected)
 		return
 	}
@@ -297,6 +297,21 @@ func (s *Server) fail(err error) {
 		s.log.Error("the store can make nothing durable any more: stopping", "error", err)
 	}
 	s.eachClient((*Client).kill)
+}
+
+// MayListen is nil if a server of this configuration may listen at an address, for
+// RESP or HTTP; otherwise it wraps [ErrProtected].
+func (c *Config) MayListen(addr net.Addr) error {
+	if c.admits(addr) {
+		return nil
+	}
+	return fmt.Errorf("%w (asked for %v)", ErrProtected, addr)
+}
+
+// admits reports whether an address may be this end of a connection, or the other:
+// without a password only this machine's.
+func (c *Config) admits(addr net.Addr) bool {
+	return c.Password != "" || c.Unprotected || isLoopback(addr)
 }
 
 // isLoopback reports whether only this machine can be at the other end.

@@ -176,17 +176,13 @@ func removeStale(path string) bool {
 	return errors.Is(err, syscall.ECONNREFUSED) && os.Remove(path) == nil
 }
 
-// checkProtected closes a listener that [server.Server.Serve] would refuse, and
-// says why as that does.
+// checkProtected closes a listener that the server would refuse, and says why.
 func checkProtected(l net.Listener, config server.Config) error {
-	if config.Password != "" || config.Unprotected {
-		return nil
+	err := config.MayListen(l.Addr())
+	if err != nil {
+		l.Close()
 	}
-	if addr, ok := l.Addr().(*net.TCPAddr); !ok || addr.IP.IsLoopback() {
-		return nil
-	}
-	l.Close()
-	return fmt.Errorf("%w (asked for %v)", server.ErrProtected, l.Addr())
+	return err
 }
 
 // serve runs until a signal comes, a client says SHUTDOWN, or the server cannot go
