@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 )
@@ -251,14 +252,14 @@ func (c *chain) report() Report {
 	sum := Report{Plan: c.plan()}
 	passed := 0. // the logarithm of the chance that no layer finds a stranger
 	for _, r := range c.reports() {
-		passed += math.Log1p(-r.Rate)
-		sum.RateError = math.Hypot(sum.RateError, r.RateError)
+		passed += elementary.Log1p(-r.Rate)
+		sum.RateError = elementary.Hypot(sum.RateError, r.RateError)
 		sum.Fill += r.Fill * float64(r.Plan.Bits) / float64(sum.Plan.Bits)
 		sum.Keys += r.Keys
-		sum.KeysError = math.Hypot(sum.KeysError, r.KeysError)
+		sum.KeysError = elementary.Hypot(sum.KeysError, r.KeysError)
 		sum.Added += r.Added
 	}
-	sum.Rate = -math.Expm1(passed)
+	sum.Rate = -elementary.Expm1(passed)
 	if left := float64(sum.Plan.Keys) - sum.Keys; left > 0 {
 		sum.Remaining = uint64(left)
 	}

@@ -3,12 +3,12 @@ package bloom
 import (
 	"fmt"
 	"io"
-	"math"
 	"math/bits"
 	"runtime"
 	"slices"
 	"sync"
 
+	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 	"github.com/bloomery/bloom/internal/scheme"
@@ -373,7 +373,7 @@ func (f *Classic) EstimatedErrorRate() float64 {
 		set += bits.OnesCount64(word)
 	}
 	f.keepAlive()
-	return math.Pow(float64(set)/float64(f.plan.Bits), float64(f.plan.Probes))
+	return elementary.Power(float64(set)/float64(f.plan.Bits), uint64(f.plan.Probes))
 }
 
 // Report reads the filter's bits, or a sample above 64 MiB, and says how full it
@@ -405,12 +405,13 @@ func (f *Classic) Report() Report {
 		// A key's positions may repeat, so that a bit stays clear with
 		// probability (1-1/m)^(kn), not (1-k/m)^n (Swamidass and Baldi 2007,
 		// equation 1).
-		r.Keys = math.Log1p(-r.Fill) / (k * math.Log1p(-1/m))
+		r.Keys = elementary.Log1p(-r.Fill) / (k * elementary.Log1p(-1/m))
 	}
-	r.Rate = math.Pow(r.Fill, k)
-	r.RateError = k * math.Pow(r.Fill, k-1) * fillError
+	probes := uint64(f.plan.Probes)
+	r.Rate = elementary.Power(r.Fill, probes)
+	r.RateError = k * elementary.Power(r.Fill, probes-1) * fillError
 	if f.scheme.TakesHashes() {
-		r.Rate = min(r.Rate+r.Keys/(1<<64), 1) // as for a plan, a key may meet another's hash
+		r.Rate = min(r.Rate+float64(r.Keys/(1<<64)), 1) // as for a plan, a key may meet another's hash
 	}
 	if left := float64(f.plan.Keys) - r.Keys; left > 0 {
 		r.Remaining = uint64(left)

@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/scheme"
 )
 
@@ -175,7 +176,7 @@ func (c ClassicConfig) hasher() (hasher, error) {
 // mostUseful is where the best k lies at the latest: where half of the bits are
 // set, or a little above for the rounding; for a handful of keys, it is less.
 func (c ClassicConfig) mostUseful() int {
-	k := -math.Log2(c.Rate)
+	k := -elementary.Log2(c.Rate)
 	if c.Keys != 0 && c.Bits != 0 {
 		k = float64(c.Bits) / float64(c.Keys) * math.Ln2
 	}
@@ -211,12 +212,13 @@ func classicRate(n, m uint64, probes int) float64 {
 	// its relative variance v: X is as good as normal, and v a few millionths.
 	// The variance is that of occupied cells (Johnson and Kotz 1977, 3.8).
 	x := throws / float64(m)
-	fill := -math.Expm1(throws * math.Log1p(-1/float64(m)))
+	fill := -elementary.Expm1(throws * elementary.Log1p(-1/float64(m)))
 	spread := x * x * (1./2 - x/3) // for small x, where the next line has no digits
 	if x > 1e-3 {
-		spread = math.Exp(-x) * (1 - (1+x)*math.Exp(-x))
+		clear := elementary.Exp(-x)
+		spread = clear * (1 - float64((1+x)*clear))
 	}
-	rate := math.Pow(fill, k) * math.Exp(k*(k-1)/2*spread/(float64(m)*fill*fill))
+	rate := float64(elementary.Power(fill, uint64(probes)) * elementary.Exp(k*(k-1)/2*spread/(float64(m)*fill*fill)))
 	return min(rate+hashFloor(n), 1)
 }
 
@@ -246,7 +248,7 @@ func classicExact(throws uint64, m float64, probes int) float64 {
 			for u := most; u >= 0; u-- { // downwards: row u needs none above u
 				sum := 0.
 				for v, chance := range step[u] {
-					sum += chance * left[v]
+					sum += float64(chance * left[v])
 				}
 				left[u] = sum
 			}
@@ -260,15 +262,15 @@ func classicExact(throws uint64, m float64, probes int) float64 {
 	different[0] = 1
 	for range probes {
 		for j := most; j >= 0; j-- {
-			different[j] *= float64(j) / m
+			different[j] = float64(different[j] * (float64(j) / m))
 			if j > 0 {
-				different[j] += different[j-1] * (m - float64(j-1)) / m
+				different[j] += float64(different[j-1] * (m - float64(j-1)) / m)
 			}
 		}
 	}
 	rate := 0.
 	for j := range left {
-		rate += different[j] * left[j]
+		rate += float64(different[j] * left[j])
 	}
 	return rate
 }
@@ -280,7 +282,7 @@ func square(a [][]float64) {
 		for v := 0; v <= u; v++ {
 			sum := 0.
 			for w := v; w <= u; w++ {
-				sum += a[u][w] * a[w][v]
+				sum += float64(a[u][w] * a[w][v])
 			}
 			a[u][v] = sum // columns from the left: later ones need a[u][w] with w > v only
 		}

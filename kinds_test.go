@@ -435,7 +435,7 @@ func TestKindsImpossible(t *testing.T) {
 	}{
 		{"generations closer than a step", window, func(_, state []byte) {
 			for i := range 5 {
-				le.PutUint64(state[64+64*i+56:], uint64(1_700_000_000_000_000_000+i))
+				le.PutUint64(state[64+64*i+56:], 1_700_000_000_000_000_000+uint64(i))
 			}
 		}, readWindow},
 		{"a generation before all time", window, func(_, state []byte) { le.PutUint64(state[64+56:], 1<<63) }, readWindow},

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
 )
 
@@ -122,7 +123,7 @@ func (p Plan) String() string {
 // ClassicBitsPerKey is what a textbook Bloom filter needs for rate p with the
 // best k: log2(1/p)/ln 2 (Bloom 1970; Broder and Mitzenmacher 2004, equation 2).
 // It is the yardstick for every layout's overhead.
-func ClassicBitsPerKey(p float64) float64 { return -math.Log2(p) / math.Ln2 }
+func ClassicBitsPerKey(p float64) float64 { return -elementary.Log2(p) / math.Ln2 }
 
 const (
 	maxProbes   = 16 // of paired lines
@@ -134,7 +135,8 @@ const (
 )
 
 // Plan sizes a filter: the fewest blocks that keep the rate, then the fewest
-// probes. It is deterministic: the same Config gives the same bits everywhere.
+// probes. It is deterministic: the same Config gives the same Plan on every
+// machine.
 //
 // The error wraps [ErrConfig], [ErrRate] or [ErrBudget] and says what to change.
 func (c Config) Plan() (Plan, error) { return c.plan(&pairedLines) }
@@ -215,7 +217,7 @@ func (c Config) blocksWithin(g *geometry) uint64 {
 func (c Config) planRate(g *geometry) (Plan, error) {
 	p := Plan{Keys: c.Keys, Blocks: c.blocksWithin(g), Rate: 2}
 	for _, probes := range g.probes {
-		if rate := g.rate(c.Keys, p.Blocks, probes); rate < p.Rate*(1-1e-6) { // not by a last digit, which may differ between machines
+		if rate := g.rate(c.Keys, p.Blocks, probes); rate < p.Rate*(1-1e-6) { // not by a last digit, which is chance
 			p.Rate, p.Probes = rate, probes
 		}
 	}

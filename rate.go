@@ -3,6 +3,7 @@ package bloom
 import (
 	"math"
 
+	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
 )
 
@@ -32,13 +33,19 @@ import (
 // second line, which shares `both` with the first.
 //
 // To that comes n/2^64: a key with the very hash of the query.
+//
+// A size rests on the last bit of a rate, and files hold rates. So all that is
+// worked out from here to the plan must be the same on every processor: no exp or
+// log but those of internal/elementary, whose package comment says why, and each
+// product that is added to something in a conversion, float64(x*y) + z, because
+// Go may fuse the two otherwise.
 
 // lineMiss[K][s] is q(s).
 var lineMiss = func() (q [9][9]float64) {
 	for k := 1; k <= 8; k++ {
 		for s := 0; s <= k; s++ {
 			for t := 0; t <= s; t++ {
-				q[k][s] += choose(s, t) * choose(8-s, k-t) / choose(8, k) * math.Pow(63./64, float64(t))
+				q[k][s] += float64(choose(s, t) * choose(8-s, k-t) / choose(8, k) * elementary.Power(63./64, uint64(t)))
 			}
 		}
 	}
@@ -93,7 +100,7 @@ func pairedRate(n, blocks uint64, perLine int) float64 {
 }
 
 // hashFloor is the chance that a query has the 64-bit hash of one of n keys.
-func hashFloor(n uint64) float64 { return float64(n) / (1 << 64) }
+func hashFloor(n uint64) float64 { return float64(float64(n) / (1 << 64)) }
 
 // pairedPoisson takes the keys per block as Poisson with mean load. Then both,
 // onlyA and onlyB are independent, and p = E_both[ G(both)^2 ] with
@@ -106,16 +113,15 @@ func pairedPoisson(load float64, perLine int) float64 {
 	both, only := load*2/56, load*12/56
 	var term [9]float64 // (-1)^s C(K,s) q(s)^x exp(...), for the current x
 	for s := 0; s <= perLine; s++ {
-		term[s] = signedChoose[perLine][s] * math.Exp(-only*(1-lineMiss[perLine][s]))
+		term[s] = signedChoose[perLine][s] * elementary.Exp(-only*(1-lineMiss[perLine][s]))
 	}
 	first, last := bulk(both)
 	for s := range term {
-		term[s] *= math.Pow(lineMiss[perLine][s], first)
+		term[s] *= elementary.Power(lineMiss[perLine][s], uint64(first))
 	}
-	logFactorial, _ := math.Lgamma(first + 1)
-	weight := math.Exp(-both)
+	weight := elementary.Exp(-both)
 	if both > 0 {
-		weight = math.Exp(first*math.Log(both) - both - logFactorial)
+		weight = elementary.Exp(float64(first*elementary.Log(both)) - both - elementary.LogFactorial(first))
 	}
 	rate := 0.
 	for x := first; x <= last; x++ {
@@ -124,7 +130,7 @@ func pairedPoisson(load float64, perLine int) float64 {
 			g += term[s]
 			term[s] *= lineMiss[perLine][s]
 		}
-		rate += weight * g * g
+		rate += float64(weight * g * g)
 		weight *= both / (x + 1)
 	}
 	return rate
@@ -133,7 +139,7 @@ func pairedPoisson(load float64, perLine int) float64 {
 // bulk is where nearly all of a Poisson or binomial count lies: 12 sigmas each
 // way.
 func bulk(mean float64) (first, last float64) {
-	width := 12*math.Sqrt(mean) + 30
+	width := float64(12*math.Sqrt(mean)) + 30
 	return math.Floor(max(mean-width, 0)), mean + width
 }
 
@@ -154,18 +160,18 @@ func bulk(mean float64) (first, last float64) {
 func pairedBinomial(n, blocks float64, perLine int) float64 {
 	beta := 2 / (56 * blocks)
 	a := 12 / (56 * blocks) / (1 - beta)
-	first, last := bulk(n * beta)
+	first, last := bulk(float64(n * beta))
 	var g0, next, e [9]float64 // the terms of g(0) for the current x, and what takes them to the next
 	for s := 0; s <= perLine; s++ {
 		q := lineMiss[perLine][s]
-		hit := a * (1 - q)
-		g0[s] = signedChoose[perLine][s] * math.Exp(first*math.Log(q)+(n-first)*math.Log1p(-hit))
+		hit := float64(a * (1 - q))
+		g0[s] = signedChoose[perLine][s] * elementary.Exp(float64(first*elementary.Log(q))+float64((n-first)*elementary.Log1p(-hit)))
 		next[s] = q / (1 - hit)
 		e[s] = hit / (1 - hit)
 	}
 	rate, weight, weights := 0., 1., 0. // weights are right up to a factor
 	for x := first; x <= min(last, n); x++ {
-		rate += weight * sumOfSquares(g0, &e, n-x, perLine)
+		rate += float64(weight * sumOfSquares(g0, &e, n-x, perLine))
 		for s := range g0 {
 			g0[s] *= next[s]
 		}
@@ -185,7 +191,7 @@ func sumOfSquares(term [9]float64, e *[9]float64, n float64, perLine int) float6
 			g += term[s]
 			term[s] *= e[s]
 		}
-		sum += signed * g * g
+		sum += float64(signed * g * g)
 		if math.Abs(signed*g*g) <= 1e-16*math.Abs(sum) {
 			break
 		}
@@ -203,7 +209,7 @@ func lineRate(set *[kernel.LanesPerLine]int, perLine int) float64 {
 	for _, bits := range set {
 		fill := float64(bits) / 64
 		for j := perLine; j >= 1; j-- {
-			e[j] += e[j-1] * fill
+			e[j] += float64(e[j-1] * fill)
 		}
 	}
 	return e[perLine] / choose(8, perLine)
@@ -215,9 +221,9 @@ func blockRate(lines *[kernel.LinesPerBlock]float64) float64 {
 	sum, squares := 0., 0.
 	for _, f := range lines {
 		sum += f
-		squares += f * f
+		squares += float64(f * f)
 	}
-	return max(sum*sum-squares, 0) / 56
+	return max(float64(sum*sum)-squares, 0) / 56
 }
 
 // splitRate is the expected rate of a split-block filter: with J keys in a
@@ -227,11 +233,14 @@ func blockRate(lines *[kernel.LinesPerBlock]float64) float64 {
 // n-th power of one key's, so this is exact for any number of blocks:
 //
 //	p = sum_s (-1)^s C(8,s) (1 - (1-(31/32)^s)/B)^n
+//
+// The signs cancel down to about 1e-15, so at the least rate, 1e-8, seven digits
+// are left: a plan may have a ten-millionth more blocks than it needs, or fewer.
 func splitRate(n, blocks uint64) float64 {
 	rate := 0.
 	for s := 0; s <= 8; s++ {
-		miss := math.Pow(31./32, float64(s)) // one key of the block leaves s bits clear
-		rate += signedChoose[8][s] * math.Exp(float64(n)*math.Log1p(-(1-miss)/float64(blocks)))
+		miss := elementary.Power(31./32, uint64(s)) // one key of the block leaves s bits clear
+		rate += float64(signedChoose[8][s] * elementary.Exp(float64(n)*elementary.Log1p(-(1-miss)/float64(blocks))))
 	}
 	return min(max(rate, 0)+hashFloor(n), 1)
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
 )
 
@@ -46,7 +47,7 @@ func (r Report) Full() float64 { return r.Keys / float64(r.Plan.Keys) }
 // than the estimate's error. One with all bits set does, and a chain of filters
 // with such a one among them.
 func (r Report) Overfull() bool {
-	return math.IsInf(r.Keys, 1) || r.Keys-3*r.KeysError > float64(r.Plan.Keys) // Inf-Inf is no number
+	return math.IsInf(r.Keys, 1) || r.Keys-float64(3*r.KeysError) > float64(r.Plan.Keys) // Inf-Inf is no number
 }
 
 // sampleBytes is how much of a filter a report reads.
@@ -90,7 +91,7 @@ func sampled(plan Plan, measure func(block uint64) (rate float64, set int)) Repo
 		fillError = sets.standardError() / float64(blockBits)
 	}
 	r.Keys, r.KeysError = estimateKeys(r.Fill, fillError, float64(plan.Bits), float64(plan.Probes))
-	r.Rate = min(rates.mean()+r.Keys/(1<<64), 1) // as for a plan, a key may meet another's hash
+	r.Rate = min(rates.mean()+float64(r.Keys/(1<<64)), 1) // as for a plan, a key may meet another's hash
 	if left := float64(plan.Keys) - r.Keys; left > 0 {
 		r.Remaining = uint64(left)
 	}
@@ -122,11 +123,11 @@ func estimateKeys(fill, fillError, m, k float64) (keys, keysError float64) {
 	if fill >= 1 {
 		return math.Inf(1), math.Inf(1)
 	}
-	keys = math.Log1p(-fill) / math.Log1p(-k/m)
+	keys = elementary.Log1p(-fill) / elementary.Log1p(-k/m)
 	clear := 1 - fill
-	x := -math.Log(clear)
-	occupancy := math.Sqrt(max(m*clear*(1-(1+x)*clear), 0))
-	return keys, math.Hypot(occupancy, fillError*m) / (k * clear)
+	x := -elementary.Log(clear)
+	occupancy := math.Sqrt(max(m*clear*(1-float64((1+x)*clear)), 0))
+	return keys, elementary.Hypot(occupancy, fillError*m) / (k * clear)
 }
 
 // moments sums a sample.
@@ -135,7 +136,7 @@ type moments struct{ n, sum, squares float64 }
 func (s *moments) add(x float64) {
 	s.n++
 	s.sum += x
-	s.squares += x * x
+	s.squares += float64(x * x)
 }
 
 func (s *moments) mean() float64 { return s.sum / s.n }
@@ -145,6 +146,6 @@ func (s *moments) standardError() float64 {
 	if s.n < 2 {
 		return 0
 	}
-	variance := (s.squares - s.sum*s.sum/s.n) / (s.n - 1)
+	variance := (s.squares - float64(s.sum*s.sum/s.n)) / (s.n - 1)
 	return math.Sqrt(max(variance, 0) / s.n)
 }

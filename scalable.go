@@ -8,6 +8,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 
+	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
 )
 
@@ -135,7 +136,7 @@ func newLayer(plan Plan, hash hasher) (*SyncFilter, error) {
 
 // layerRate is the rate of the i-th layer. All of them add up to Rate.
 func (c ScalableConfig) layerRate(i int) float64 {
-	return c.Rate * (1 - tightening) * math.Pow(tightening, float64(i))
+	return float64(c.Rate * (1 - tightening) * elementary.Power(tightening, uint64(i)))
 }
 
 // layerKeys is the number of keys in the i-th layer.
@@ -412,7 +413,7 @@ func (f *Scalable) Compact(keys iter.Seq[[]byte]) (*Filter, error) {
 	r := f.Report()
 	n := float64(r.Added)
 	if !math.IsInf(r.Keys, 1) {
-		n = max(n, math.Ceil(r.Keys+4*r.KeysError))
+		n = max(n, math.Ceil(r.Keys+float64(4*r.KeysError)))
 	}
 	plan, err := Config{Keys: uint64(max(n, 1)), Rate: f.config.Rate}.Plan()
 	if err != nil {

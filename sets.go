@@ -2,10 +2,10 @@ package bloom
 
 import (
 	"fmt"
-	"math"
 	"math/bits"
 	"slices"
 
+	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
 )
 
@@ -404,7 +404,7 @@ func overlapOf(f, g []uint64, plan Plan) Overlap {
 	o.Others, e2 = estimateKeys(float64(inG)/m, 0, m, k)
 	o.Union, e3 = estimateKeys(float64(inEither)/m, 0, m, k)
 	o.Intersection = max(o.Keys+o.Others-o.Union, 0)
-	o.IntersectionError = math.Sqrt(e1*e1 + e2*e2 + e3*e3)
+	o.IntersectionError = elementary.Hypot(elementary.Hypot(e1, e2), e3)
 	return o
 }
 

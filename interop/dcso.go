@@ -14,6 +14,7 @@ import (
 	"strconv"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/elementary"
 )
 
 // DCSO is a filter as version 1 of github.com/DCSO/bloom writes it, and flor,
@@ -111,7 +112,7 @@ func NewDCSO(f *bloom.Classic) *DCSO {
 }
 
 func dcsoRate(plan bloom.Plan) float64 {
-	middle := math.Exp(-(float64(plan.Bits) + 0.5) * math.Ln2 * math.Ln2 / float64(plan.Keys))
+	middle := elementary.Exp(-(float64(plan.Bits) + 0.5) * math.Ln2 * math.Ln2 / float64(plan.Keys))
 	for digits := range 17 {
 		p, err := strconv.ParseFloat(strconv.FormatFloat(middle, 'e', digits, 64), 64)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"math/bits"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/elementary"
 )
 
 // Guava's BloomFilter.writeTo (com.google.common.hash), big-endian throughout:
@@ -119,7 +120,7 @@ func GuavaElementCount(f *bloom.Classic) int64 {
 	var ones bitCounter
 	f.WriteBits(&ones, bloom.LittleEndianWords) // the counter returns no error
 	m, k := float64(f.Plan().Bits), float64(f.Plan().Probes)
-	count := -math.Log1p(-float64(ones)/m) * m / k
+	count := -elementary.Log1p(-float64(ones)/m) * m / k
 	if count >= math.MaxInt64 {
 		return math.MaxInt64
 	}

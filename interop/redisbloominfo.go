@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/elementary"
 )
 
 // ChainInfo is what BF.INFO says.
@@ -101,24 +102,24 @@ func (c *Chain) Report() bloom.Report {
 	sum := bloom.Report{Plan: c.Plan()}
 	passed := 0. // the logarithm of the chance that no layer finds a stranger
 	for l := newest; l != nil; l = l.older {
-		m, k := float64(l.bits.Bits), float64(l.bits.Probes)
+		m, k, probes := float64(l.bits.Bits), float64(l.bits.Probes), uint64(l.bits.Probes)
 		fill, fillError := l.fillNow()
 		sum.Fill += fill * m / float64(sum.Plan.Bits)
-		passed += math.Log1p(-math.Pow(fill, k))
-		sum.RateError = math.Hypot(sum.RateError, k*math.Pow(fill, k-1)*fillError)
+		passed += elementary.Log1p(-elementary.Power(fill, probes))
+		sum.RateError = elementary.Hypot(sum.RateError, k*elementary.Power(fill, probes-1)*fillError)
 		keys, keysError := math.Inf(1), math.Inf(1)
 		if fill < 1 {
 			// A key's probes are throws into m cells (Swamidass and Baldi 2007,
 			// equation 1), and the error comes by the variance of those hit.
-			load := -math.Log1p(-fill)
+			load := -elementary.Log1p(-fill)
 			keys = m * load / k
-			keysError = math.Hypot(math.Sqrt(m*max(math.Expm1(load)-load, 0)), m*fillError/(1-fill)) / k
+			keysError = elementary.Hypot(math.Sqrt(m*max(elementary.Expm1(load)-load, 0)), m*fillError/(1-fill)) / k
 		}
 		sum.Keys += keys
-		sum.KeysError = math.Hypot(sum.KeysError, keysError)
+		sum.KeysError = elementary.Hypot(sum.KeysError, keysError)
 		sum.Added += l.items()
 	}
-	sum.Rate = -math.Expm1(passed)
+	sum.Rate = -elementary.Expm1(passed)
 	if left := float64(sum.Plan.Keys) - sum.Keys; left > 0 {
 		sum.Remaining = uint64(left)
 	}
@@ -194,7 +195,7 @@ func ChainOf(f *bloom.Classic) (*Chain, error) {
 	if probesOf(l.perKey) != uint32(plan.Probes) {
 		l.perKey = (float64(plan.Probes) - 0.5) / 0.693147180559945 // RedisBloom works k out from this
 	}
-	l.rate = math.Exp(-l.perKey * 0.480453013918201)
+	l.rate = elementary.Exp(-l.perKey * 0.480453013918201)
 	if l.size == 0 {
 		l.size = uint64(math.Round(min(report.Keys, float64(plan.Bits)*64)))
 	}

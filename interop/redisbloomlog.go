@@ -9,7 +9,8 @@ import "math"
 //
 // With x = m 2^e, and m near 1, log m = 2 artanh s = 2(s + s^3/3 + s^5/5 ...)
 // where s = (m-1)/(m+1). What matters is kept as a sum of two float64s, a high and
-// a low one.
+// a low one. As in internal/elementary, products that are added stand in
+// conversions, so that the compiler fuses none of them.
 func logNearest(x float64) float64 {
 	const (
 		ln2High = 0x1.62e42fefa38p-1 // short enough for its product with e to be exact
@@ -22,31 +23,32 @@ func logNearest(x float64) float64 {
 	above, below := m-1, m+1
 	belowLow := m - (below - 1)
 	s := above / below
-	sLow := (math.FMA(-s, below, above) - s*belowLow) / below
-	square := s * s
-	squareLow := math.FMA(s, s, -square) + 2*s*sLow
+	sLow := (math.FMA(-s, below, above) - float64(s*belowLow)) / below
+	square := float64(s * s)
+	squareLow := math.FMA(s, s, -square) + float64(2*s*sLow)
 
 	series := 0. // square^2/5 + square^3/7 and so on
 	for n := 29.; n >= 5; n -= 2 {
-		series = (series + 1/n) * square
+		series = float64((series + 1/n) * square)
 	}
-	series *= square
+	series = float64(series * square)
 	third := square / 3
 	thirdLow := (math.FMA(-third, 3, square) + squareLow) / 3
 	factor := third + (series + thirdLow)
 	factorLow := third - factor + (series + thirdLow)
 
 	// s times 1+factor, in the order of their sizes.
-	product := s * factor
-	productLow := math.FMA(s, factor, -product) + s*factorLow + sLow*factor
+	product := float64(s * factor)
+	productLow := math.FMA(s, factor, -product) + float64(s*factorLow) + float64(sLow*factor)
 	sum := s + product
 	sumLow := s - sum + product + (productLow + sLow)
 
-	high := float64(e) * ln2High
-	total := high + 2*sum
-	rest := high - total + 2*sum
-	if math.Abs(high) < math.Abs(2*sum) {
-		rest = 2*sum - total + high
+	high := float64(float64(e) * ln2High)
+	twice := float64(2 * sum)
+	total := high + twice
+	rest := high - total + twice
+	if math.Abs(high) < math.Abs(twice) {
+		rest = twice - total + high
 	}
-	return total + (rest + 2*sumLow + float64(e)*ln2Low)
+	return total + (rest + float64(2*sumLow) + float64(float64(e)*ln2Low))
 }

@@ -1,28 +1,35 @@
 package scheme
 
-import "math"
+import (
+	"math"
+
+	"github.com/bloomery/bloom/internal/elementary"
+)
 
 // How programs and textbooks size a filter of n keys at rate p, with their own
 // roundings, in their own order of operations: a digit more or less makes
 // another filter. None of them looks at what the rounding of k costs; see the
 // root package's plan for that. n is at least 1 and p between 0 and 1.
+//
+// The logarithms are those of internal/elementary, so that a size is the same on
+// every processor.
 
 // SizeTruncated: m = trunc(1.44 n log2(1/p)), k = trunc(ln 2 m/n). 1.44 is less
 // than 1/ln 2 and both are rounded down, so the rate is 1% to 4% above p; k is 0
 // for p above 0.499.
 func SizeTruncated(n, p float64) (m uint64, k int) {
-	m = whole(1.44 * n * (math.Log(1/p) / math.Ln2))
+	m = whole(1.44 * n * (elementary.Log(1/p) / math.Ln2))
 	return m, probes(math.Ln2 * (float64(m) / n))
 }
 
 // SizeCeiling: m = ceil(-n ln p/(ln 2)^2), k = ceil(-log2 p).
 func SizeCeiling(n, p float64) (m uint64, k int) {
-	return whole(math.Ceil(-(n * math.Log(p)) / (math.Ln2 * math.Ln2))), probes(math.Ceil(-math.Log2(p)))
+	return whole(math.Ceil(-(n * elementary.Log(p)) / (math.Ln2 * math.Ln2))), probes(math.Ceil(-elementary.Log2(p)))
 }
 
 // Real: m = -n ln p/(ln 2)^2, k = m/n ln 2, not rounded.
 func Real(n, p float64) (m, k float64) {
-	m = -n * math.Log(p) / (math.Ln2 * math.Ln2)
+	m = -n * elementary.Log(p) / (math.Ln2 * math.Ln2)
 	return m, m / n * math.Ln2
 }
 
@@ -36,20 +43,20 @@ func SizeReal(n, p float64) (m uint64, k int) {
 // truncated m.
 func SizeGuava31(n, p float64) (m uint64, k int) {
 	m = guavaBits(n, p)
-	return longs(m), max(probes(math.Floor(float64(m)/n*math.Ln2+0.5)), 1)
+	return longs(m), max(probes(math.Floor(float64(float64(m)/n*math.Ln2)+0.5)), 1)
 }
 
 // SizeGuava33 is that of Guava 33.7.1: k = round(-log2 p).
 func SizeGuava33(n, p float64) (m uint64, k int) {
-	return longs(guavaBits(n, p)), max(probes(math.Floor(-math.Log(p)/math.Ln2+0.5)), 1)
+	return longs(guavaBits(n, p)), max(probes(math.Floor(-elementary.Log(p)/math.Ln2+0.5)), 1)
 }
 
-func guavaBits(n, p float64) uint64 { return whole(-n * math.Log(p) / (math.Ln2 * math.Ln2)) }
+func guavaBits(n, p float64) uint64 { return whole(-n * elementary.Log(p) / (math.Ln2 * math.Ln2)) }
 
 // SizeRedisBloom is that of a filter that does not scale (NONSCALING), and of
 // each link of a chain with its own rate.
 func SizeRedisBloom(n, p float64) (m uint64, k int) {
-	perKey := math.Abs(math.Log(p) / 0.480453013918201)
+	perKey := math.Abs(elementary.Log(p) / 0.480453013918201)
 	return longs(max(whole(n*perKey), 1)), probes(math.Ceil(0.693147180559945 * perKey))
 }
 
@@ -60,25 +67,25 @@ func SizeRedisBloomScaling(n, p float64) (m uint64, k int) { return SizeRedisBlo
 // SizeBitsAndBlooms has k = ceil(ln 2 m/n) with the rounded m: one too many where
 // p is a power of two.
 func SizeBitsAndBlooms(n, p float64) (m uint64, k int) {
-	m = whole(math.Ceil(-1 * n * math.Log(p) / (math.Ln2 * math.Ln2)))
+	m = whole(math.Ceil(-1 * n * elementary.Log(p) / (math.Ln2 * math.Ln2)))
 	return m, probes(math.Ceil(math.Ln2 * float64(m) / n))
 }
 
 // SizeDCSO rounds a negative number up, and so m down.
 func SizeDCSO(n, p float64) (m uint64, k int) {
-	m = whole(math.Abs(math.Ceil(n * math.Log(p) / (math.Ln2 * math.Ln2))))
+	m = whole(math.Abs(math.Ceil(n * elementary.Log(p) / (math.Ln2 * math.Ln2))))
 	return m, probes(math.Ceil(math.Ln2 * float64(m) / n))
 }
 
 // SizeBloomFilterJS rounds m up to whole buckets only after it has k.
 func SizeBloomFilterJS(n, p float64) (m uint64, k int) {
-	m = whole(math.Ceil(-n * math.Log2(p) / math.Ln2))
+	m = whole(math.Ceil(-n * elementary.Log2(p) / math.Ln2))
 	return (m + 31) / 32 * 32, probes(math.Ceil(math.Ln2 * float64(m) / n))
 }
 
 // SizeNPMBloom is that of the npm package bloom-filters.
 func SizeNPMBloom(n, p float64) (m uint64, k int) {
-	m = whole(math.Ceil(-(n * math.Log(p) / (math.Ln2 * math.Ln2))))
+	m = whole(math.Ceil(-(n * elementary.Log(p) / (math.Ln2 * math.Ln2))))
 	return m, probes(math.Ceil(float64(m) / n * math.Ln2))
 }
 

@@ -18,6 +18,13 @@
 // functions have a limit; a file that uses unsafe or declares assembly opens
 // with a comment that says why. See names_test.go.
 //
+// # Floating-point arithmetic
+//
+// The library's arithmetic gives the same bits on every processor: it calls no
+// function of package math whose last bits differ, and the compiler finds nothing
+// to fuse in it. See arithmetic_test.go and the package comment of
+// internal/elementary.
+//
 // # Numbers in documents
 //
 // A number in a document is printed by a program in this repository, or it is
