@@ -8,13 +8,14 @@ BENCHFLAGS ?=#        of make bench and its kin, such as '-n 1e6 -rounds 3'; see
 TIMEOUT   ?= 5m#      for the tests of one package
 CYCLES    ?= 1000#    of make crash: kills at each level of durability
 CUTS      ?= 60#      of make power: power cuts at each level
+SLOW      ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner# tests that 32-bit and other-processors do without
 RACETIME  ?= 10m#     the same under the race detector, which is several times slower
 
 .DEFAULT_GOAL := help
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-restart crash power power-simulated interop redis rates fuzz fuzz-readers ten-billion clean
+.PHONY: help build run test compiler fmt vet 32-bit unit race purego other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-restart crash power power-simulated interop redis rates fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +31,7 @@ run: build ## a tour: builds bin/bloomery and shows it at work on real URLs
 	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz
 
 # Ends with go test, so that the last lines are its verdict.
-test: compiler redis fmt vet unit race purego ## everything that must pass: gofmt, vet, tests, with the race detector, in pure Go
+test: compiler redis fmt vet 32-bit unit race purego ## everything that must pass: gofmt, vet, tests, as 32 bits, with the race detector, in pure Go
 
 # The race detector links C. Asks Go which compiler that is, and tries it on a header,
 # because a gcc without libc6-dev is no use either.
@@ -83,6 +84,33 @@ race:
 purego:
 	@echo "== go test -tags purego"
 	@$(GO) test -tags purego -timeout $(TIMEOUT) ./...
+
+# A CPU of amd64 runs 386 as well, with addresses and int of 32 bits, and with other
+# code for exp and log in package math. Without what takes long and has nothing to do
+# with that.
+32-bit:
+	@echo "== go test, GOARCH=386"
+	@if [ "$$($(GO) env GOHOSTOS)/$$($(GO) env GOHOSTARCH)" != linux/amd64 ]; then echo "not run: this is not Linux on amd64"; exit 0; fi; \
+	CGO_ENABLED=0 GOARCH=386 $(GO) test -short -skip '$(SLOW)' -timeout $(TIMEOUT) . ./interop ./internal/elementary ./internal/kernel ./internal/scheme
+
+# arm64 fuses floating-point operations, s390x does, too, and is big-endian.
+other-processors: ## the library's tests on arm64 and s390x, under qemu-user, which it installs
+	@command -v qemu-aarch64-static >/dev/null && command -v qemu-s390x-static >/dev/null || { \
+		echo "== install qemu-user-static"; \
+		if ! command -v apt-get >/dev/null; then \
+			echo "make other-processors: no qemu-aarch64-static and no apt-get: install qemu-user-static, then try again" >&2; exit 1; \
+		elif [ "$$(id -u)" = 0 ]; then sudo=; \
+		elif command -v sudo >/dev/null; then sudo=sudo; \
+		else \
+			echo "make other-processors: no qemu-aarch64-static, and neither root nor sudo to install it: install qemu-user-static, then try again" >&2; exit 1; \
+		fi; \
+		$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends qemu-user-static || exit 1; \
+	}
+	@for pair in arm64:aarch64 s390x:s390x; do \
+		echo "== go test, GOARCH=$${pair%:*}"; \
+		CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec "qemu-$${pair#*:}-static" -short -skip '$(SLOW)' -timeout 30m \
+			. ./interop ./internal/elementary ./internal/kernel ./internal/scheme || exit 1; \
+	done
 
 # bench/ is a module of its own, so that the library does not depend on its rivals.
 bench: ## us beside the other Bloom filters in Go, at 1e5 and 1e7 keys

@@ -126,7 +126,7 @@ func mapBits(file *os.File, size, offset int64, m uint64) ([]uint64, *memory.Map
 	if size < offset || uint64(size-offset) < length {
 		return nil, nil, fmt.Errorf("%w: the file has %d bytes, %d bits from byte %d need %d", ErrFormat, size, m, offset, uint64(offset)+length)
 	}
-	mapping, err := memory.MapFile(file, size, false)
+	mapping, err := mapFile(file, uint64(offset)+length, false)
 	if err != nil {
 		return nil, nil, fmt.Errorf("bloom: opening: %w", err)
 	}

@@ -133,6 +133,9 @@ func load[F any](path string, from func(*stored) (*F, error)) (*F, error) {
 // Changing an opened filter panics; [Filter.Clone] makes a writable copy. Close
 // it when done.
 //
+// The error wraps [ErrFormat], [ErrVersion] or [ErrChecksum], or [ErrBudget] where
+// the machine has no addresses for the whole file, as one of 32 bits from 2 GiB on.
+//
 // The file must not be truncated by others while it is open, and its disk must
 // be readable: a look at a page that cannot be had kills the process, as with
 // every mapped file. Save and all Bloomery commands replace

@@ -5,6 +5,8 @@ package bloom
 
 import (
 	"fmt"
+	"math"
+	"os"
 	"unsafe"
 
 	"github.com/bloomery/bloom/internal/memory"
@@ -19,6 +21,15 @@ func newWords(n uint64) ([]uint64, *memory.Mapping, error) {
 		return nil, nil, fmt.Errorf("%w: %w", ErrBudget, err)
 	}
 	return words, mapping, nil
+}
+
+// mapFile maps the first size bytes of a file. The error wraps [ErrBudget] where
+// this machine has no addresses for so many, as one of 32 bits from 2 GiB on.
+func mapFile(file *os.File, size uint64, writable bool) (*memory.Mapping, error) {
+	if size > math.MaxInt {
+		return nil, fmt.Errorf("%w: %d bytes are more than this machine can address", ErrBudget, size)
+	}
+	return memory.MapFile(file, int64(size), writable)
 }
 
 // Prefault touches all of the filter's memory now, on all CPUs at once, so that

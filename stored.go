@@ -309,7 +309,7 @@ func openStored(file *os.File) (*stored, error) {
 
 // mapTo maps the file, with its sections.
 func (s *stored) mapTo(file *os.File, writable bool) error {
-	mapping, err := memory.MapFile(file, int64(s.fileBytes), writable)
+	mapping, err := mapFile(file, s.fileBytes, writable)
 	if err != nil {
 		return err
 	}
