@@ -87,6 +87,12 @@ func Budget(limitBytes uint64) (grant func(bytes uint64) error, release func(byt
 // 2.8.20 is the model; later ones differ only in the largest rate they take, 0.25,
 // which is for the caller to see to.
 //
+// Where a layer has few bits, its rate is far above the one that was asked for, in
+// RedisBloom and so here: some keys' positions coincide, and one key in m has all
+// of them in one place if m is a power of two. 16 keys at 1e-6 get 512 bits and a
+// rate of 2e-3. From some thousands of keys at 1e-4, or a million at 1e-6, this is
+// too rare to count. [Chain.Report] says what the rate is.
+//
 // Any number of goroutines may use a chain at once, except for Close, and adding
 // has one winner, as in [bloom.SyncFilter]: when goroutines race to add one key,
 // at most one is told that it is new, and the key is contained as soon as any of

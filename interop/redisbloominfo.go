@@ -96,7 +96,9 @@ func (c *Chain) Plan() bloom.Plan {
 }
 
 // Report reads the bits of all layers, or samples of them above 64 MiB, and sums
-// up what they say, as if no key were in two layers: see [bloom.Report].
+// up what they say, as if no key were in two layers: see [bloom.Report]. In small
+// layers the rate is found by trying some strangers, so that RateError is not zero
+// there: what their double hashing does to it is no formula's.
 func (c *Chain) Report() bloom.Report {
 	newest := c.open()
 	sum := bloom.Report{Plan: c.Plan()}
@@ -105,8 +107,9 @@ func (c *Chain) Report() bloom.Report {
 		m, k, probes := float64(l.bits.Bits), float64(l.bits.Probes), uint64(l.bits.Probes)
 		fill, fillError := l.fillNow()
 		sum.Fill += fill * m / float64(sum.Plan.Bits)
-		passed += elementary.Log1p(-elementary.Power(fill, probes))
-		sum.RateError = elementary.Hypot(sum.RateError, k*elementary.Power(fill, probes-1)*fillError)
+		rate, rateError := l.rateNow(fill)
+		passed += elementary.Log1p(-rate)
+		sum.RateError = elementary.Hypot(sum.RateError, elementary.Hypot(rateError, k*elementary.Power(fill, probes-1)*fillError))
 		keys, keysError := math.Inf(1), math.Inf(1)
 		if fill < 1 {
 			// A key's probes are throws into m cells (Swamidass and Baldi 2007,
