@@ -1,4 +1,4 @@
-//go:build unix && !aix
+//go:build unix && !aix && !mips && !mips64 && !ppc64 && !s390x
 
 package bloom_test
 

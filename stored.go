@@ -104,6 +104,35 @@ func (s *stored) gap(i int) uint64 {
 	return s.sections[i].offset - (before.offset + before.length)
 }
 
+// gapUsed refuses bytes before section i that are not zero.
+func gapUsed(i int, gap []byte) error {
+	if allZero(gap) {
+		return nil
+	}
+	return fmt.Errorf("%w: bytes in use before section %d", ErrFormat, i)
+}
+
+// gaps yields the zeros before each section of a mapped file.
+func (s *stored) gaps(file []byte) func(yield func(int, []byte) bool) {
+	return func(yield func(int, []byte) bool) {
+		for i, e := range s.sections {
+			if !yield(i, file[e.offset-s.gap(i):e.offset]) {
+				return
+			}
+		}
+	}
+}
+
+// checkGaps looks at all of them.
+func (s *stored) checkGaps(file []byte) error {
+	for i, gap := range s.gaps(file) {
+		if err := gapUsed(i, gap); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // head is the three pages of a new file.
 func (s *stored) head() ([]byte, error) {
 	head, err := s.header.encode()
@@ -265,8 +294,8 @@ func (s *stored) readBody(r io.Reader) error {
 		if err := readFull(r, zeros); err != nil {
 			return err
 		}
-		if !allZero(zeros) {
-			return fmt.Errorf("%w: bytes in use before section %d", ErrFormat, i)
+		if err := gapUsed(i, zeros); err != nil {
+			return err
 		}
 		passed.pass(zeros)
 		words, mapping, err := readWords(r, s.sections[i].length, func(part []uint64) {
@@ -363,7 +392,10 @@ func verifyMapped(file []byte) error {
 	var passed body
 	passed.pass(file[bodyOffset:s.checksums])
 	passed.end()
-	return compareSums(file[s.checksums:s.fileBytes], passed.sums)
+	if err := compareSums(file[s.checksums:s.fileBytes], passed.sums); err != nil {
+		return err
+	}
+	return s.checkGaps(file)
 }
 
 // sealSums puts the checksum of the checksums behind them.

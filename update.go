@@ -59,7 +59,8 @@ import (
 // The error wraps [ErrLocked], [ErrFormat], [ErrVersion] or [ErrChecksum], or is
 // the system's: no such file, no permission to write. A keyed filter comes back
 // locked: see [Filter.SetSecret]. On Windows and other systems without mmap, and
-// on big-endian machines, there is always an error; use Load and Save there.
+// on big-endian machines, the error always wraps [errors.ErrUnsupported]; use Load
+// and Save there.
 func OpenUpdate(path string) (*Filter, error) {
 	u, s, err := openUpdate(path)
 	if err != nil {

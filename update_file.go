@@ -64,7 +64,7 @@ type disk interface {
 // next.
 func openUpdate(path string) (*updater, *stored, error) {
 	if !memory.LittleEndian {
-		return nil, nil, errors.New("bloom: files cannot be changed in place on big-endian machines: use Load and Save")
+		return nil, nil, fmt.Errorf("bloom: files cannot be changed in place on big-endian machines: %w: use Load and Save", errors.ErrUnsupported)
 	}
 	file, err := openLocked(path)
 	if err != nil {
@@ -146,7 +146,7 @@ func samePlace(path string, file *os.File) bool {
 func createUpdate(path string, s *stored) (u *updater, err error) {
 	wrap := func(err error) error { return fmt.Errorf("bloom: creating %s: %w", path, err) }
 	if !memory.LittleEndian {
-		return nil, wrap(errors.New("files cannot be changed in place on big-endian machines: use New and Save"))
+		return nil, wrap(fmt.Errorf("files cannot be changed in place on big-endian machines: %w: use New and Save", errors.ErrUnsupported))
 	}
 	if _, err := os.Lstat(path); err == nil {
 		return nil, wrap(fs.ErrExist)
@@ -233,6 +233,9 @@ func (u *updater) mend(s *stored, count func(*state)) error {
 	if s.clean && s.damaged == nil {
 		sums, err := openSums(u.newest.Bytes()[u.checksums:u.fileBytes])
 		copy(u.sums, sums)
+		if err == nil {
+			err = s.checkGaps(u.newest.Bytes())
+		}
 		return err
 	}
 	// A longer file was about to get another section: nobody has set bits in it.
@@ -243,6 +246,10 @@ func (u *updater) mend(s *stored, count func(*state)) error {
 	u.changing.Store(true) // or one page is damaged, which says the same until it is written again
 	for i := range u.marks {
 		u.mark(uint64(i))
+	}
+	// No writer leaves anything but zeros in a gap, and no reader takes anything else.
+	for _, gap := range s.gaps(u.newest.Bytes()) {
+		clear(gap)
 	}
 	// If the writer before us met with an error the system may hold bits that it
 	// thinks are on the disk, and that are not. Written again, they are.
