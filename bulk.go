@@ -106,6 +106,9 @@ func (feed *Feed) AddHashes(hashes []uint64) { feed.take(hashes, nil) }
 
 // take puts each hash with those that wait for the same part of the filter.
 func (feed *Feed) take(hashes []uint64, _ []bool) int {
+	if feed.waiting == nil {
+		panic("bloom: the feed is closed: take another one from Bulk.Feed")
+	}
 	blocks, room, shift := feed.bulk.filter.plan.Blocks, feed.bulk.room, feed.bulk.shift
 	for _, h := range hashes {
 		block, _ := bits.Mul64(h, blocks) // as the kernel does
@@ -136,15 +139,19 @@ func (feed *Feed) drain(part uint64) {
 	b.filter.keepAlive()
 }
 
-// Flush adds all keys that wait.
+// Flush adds all keys that wait. After Close there are none.
 func (feed *Feed) Flush() {
+	if feed.waiting == nil {
+		return
+	}
 	parts := uint64(len(feed.count))
 	for i := range parts {
 		feed.drain((feed.first + i) % parts)
 	}
 }
 
-// Close adds all keys that wait and releases the feed's memory.
+// Close adds all keys that wait and releases the feed's memory. It may be called
+// twice; adding to a closed feed panics.
 func (feed *Feed) Close() error {
 	feed.Flush()
 	feed.waiting = nil

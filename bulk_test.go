@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/bits"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"testing"
 
@@ -129,5 +130,37 @@ func TestAddDisjoint(t *testing.T) {
 	}
 	if added != wanted || !f.Equal(want) || f.Added() != uint64(wanted) {
 		t.Errorf("%d keys were new, want %d; Added() = %d", added, wanted, f.Added())
+	}
+}
+
+// TestFeedClosed: closing twice is no mistake, adding after it is one.
+func TestFeedClosed(t *testing.T) {
+	f := mustNew(t, bloom.Config{Keys: 3_000_000, Rate: 0.01}) // of more than one part
+	bulk, err := f.Bulk(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed, err := bulk.Feed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	feed.AddHashes([]uint64{1, 1 << 63})
+	for range 2 {
+		if err := feed.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	feed.Flush()
+	if bulk.Added() != 2 || !f.ContainsHash(1) || !f.ContainsHash(1<<63) {
+		t.Errorf("%d of 2 keys were added", bulk.Added())
+	}
+	for name, call := range map[string]func(){
+		"AddMany":    func() { feed.AddMany([][]byte{nil}) },
+		"AddStrings": func() { feed.AddStrings([]string{""}) },
+		"AddHashes":  func() { feed.AddHashes([]uint64{1}) },
+	} {
+		if says := panicOf(call); !strings.Contains(says, "the feed is closed") {
+			t.Errorf("%s on a closed feed panics with %q", name, says)
+		}
 	}
 }

@@ -148,7 +148,7 @@ func TestClassicRefusals(t *testing.T) {
 	}{
 		{"nothing", ClassicConfig{}, ErrConfig, "give two of"},
 		{"k alone", ClassicConfig{Probes: 3}, ErrConfig, "give two of"},
-		{"n = 0", ClassicConfig{Rate: 0.01}, ErrConfig, "give two of"}, // bits-and-blooms made k = 2^63, and Add never came back
+		{"n = 0", ClassicConfig{Rate: 0.01}, ErrConfig, "Keys (n) is 0: give two of"}, // bits-and-blooms made k = 2^63, and Add never came back
 		{"p = 1", ClassicConfig{Keys: 10, Rate: 1}, ErrConfig, "above 0 and below 1"},
 		{"p = NaN", ClassicConfig{Keys: 10, Rate: math.NaN()}, ErrConfig, "above 0 and below 1"},
 		{"p too small", ClassicConfig{Keys: 10, Rate: 1e-300}, ErrRate, "below"},

@@ -256,6 +256,14 @@ type CountingReport struct {
 	Saturated uint64
 }
 
+// String is [Report.String] and the saturated counters, if there are any.
+func (r CountingReport) String() string {
+	if r.Saturated == 0 {
+		return r.Report.String()
+	}
+	return fmt.Sprintf("%v; %d saturated counters", r.Report, r.Saturated)
+}
+
 // Report reads the filter's counters, or a sample of them, and says how full it
 // is and what its rate is now; see [Filter.Report].
 func (f *Counting) Report() CountingReport {

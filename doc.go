@@ -79,10 +79,12 @@
 // number of keys from the bits, not from the plan, so an over-full filter says
 // so.
 //
-// The same keys give the same bits on every machine, and a file is read for
-// ever once its version is frozen. Bytes that are no filter file give an error,
-// and never a panic or an allocation that they do not back; only a Window takes
-// memory for all its generations, also when its file has few.
+// The same keys give the same bits on every machine, and each release reads
+// the files of those before it. Invalid bytes give an error, never a panic, and
+// memory is taken as bytes arrive, about twice as much at most. There are two
+// exceptions: a Window takes memory for all its generations, also when its file has
+// few, and [Exceptions] about a hundred bytes for each exception. [Load] and its kin
+// have no limit but the length of the file; the functions that read a stream have.
 //
 // Adding and looking up allocate nothing.
 //

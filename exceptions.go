@@ -345,6 +345,11 @@ type ExceptionsReport struct {
 	ExceptionBytes int // their bytes
 }
 
+// String is [Report.String] and how long the list is.
+func (r ExceptionsReport) String() string {
+	return fmt.Sprintf("%v; %d exceptions of %d bytes", r.Report, r.Exceptions, r.ExceptionBytes)
+}
+
 // Report is [Filter.Report] and how long the list is.
 func (x *Exceptions) Report() ExceptionsReport {
 	return ExceptionsReport{x.filter.Report(), x.count, x.bytes}
@@ -569,7 +574,9 @@ func (x *Exceptions) WriteTo(w io.Writer) (int64, error) {
 // [Filter.Save].
 func (x *Exceptions) Save(path string) error { return save(path, x.WriteTo) }
 
-// ReadExceptions reads what [Exceptions.WriteTo] wrote; see [Read].
+// ReadExceptions reads what [Exceptions.WriteTo] wrote; see [Read]. The exceptions
+// take more memory than room in the file, about a hundred bytes each, of which there
+// are [MaxExceptions] at most.
 func ReadExceptions(r io.Reader, limitBytes int64) (*Exceptions, error) {
 	return read(r, limitBytes, exceptionsFrom)
 }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
 	"github.com/bloomery/bloom/internal/memory"
 )
@@ -51,6 +52,9 @@ func save(path string, write func(io.Writer) (int64, error)) error {
 	return syncDirectory(filepath.Dir(path))
 }
 
+// maxNameBytes is how long a file's name may be, on most systems.
+const maxNameBytes = 255
+
 // createBeside creates a file in path's directory, to be renamed to path. It is
 // not os.CreateTemp, which always gives mode 0600: here the umask decides, or
 // the file that is there. At no time may more people open the new one than may
@@ -64,8 +68,12 @@ func createBeside(path string) (*os.File, error) {
 	} else if err == nil && old.Mode().Type() != fs.ModeSymlink {
 		return nil, fmt.Errorf("%s is not a regular file: use WriteTo for a stream", path)
 	}
+	base := filepath.Base(path)
+	if most := maxNameBytes - len("..01234567"); len(base) > most {
+		base = strings.ToValidUTF8(base[:most], "") // some systems take nothing else
+	}
 	for {
-		name := fmt.Sprintf(".%s.%08x", filepath.Base(path), rand.Uint32())
+		name := fmt.Sprintf(".%s.%08x", base, rand.Uint32())
 		beside, err := os.OpenFile(filepath.Join(filepath.Dir(path), name), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
 		if errors.Is(err, fs.ErrExist) {
 			continue
@@ -95,7 +103,9 @@ func syncDirectory(path string) error {
 }
 
 // Load reads the file at path into memory and verifies all of it, as [Read]
-// does. Bytes behind the filter's end are an error.
+// does. Bytes behind the filter's end are an error. It takes as much memory as the
+// file is long, and a sparse file can be long and take no room on the disk: a file
+// from strangers goes through [os.Open] and Read, which has a limit.
 func Load(path string) (*Filter, error) {
 	return load(path, filterFrom)
 }

@@ -167,6 +167,12 @@ func TestClosed(t *testing.T) {
 					t.Errorf("%s: Close: %v", name, err)
 				}
 			}
+			if says := panicOf(func() { g.Report() }); !strings.Contains(says, "closed") {
+				t.Errorf("%s: Report after Close panics with %q", name, says)
+			}
+			if says := panicOf(func() { g.Add(nil) }); g == opened && !strings.Contains(says, "closed") {
+				t.Errorf("%s: Add after Close panics with %q", name, says)
+			}
 			for method, call := range map[string]func(){
 				"Add":            func() { g.Add(nil) },
 				"AddHash":        func() { g.AddHash(1 << 63) },
@@ -263,6 +269,21 @@ func TestSaveReplaces(t *testing.T) {
 		sameFilter(t, s.name, g, f)
 	}
 	onlyFile(t, filepath.Dir(path), "saved.bloom")
+}
+
+// TestSaveLongName: a name may be as long as the system allows, though the file
+// beside has a longer one.
+func TestSaveLongName(t *testing.T) {
+	f := mustNew(t, bloom.Config{Keys: 100, Rate: 0.01})
+	for _, name := range []string{strings.Repeat("n", 255), "n" + strings.Repeat("ü", 127)} {
+		directory := t.TempDir()
+		for range 2 {
+			if err := f.Save(filepath.Join(directory, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		onlyFile(t, directory, name)
+	}
 }
 
 func TestSaveWhereItCannot(t *testing.T) {

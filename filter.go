@@ -25,6 +25,7 @@ type Filter struct {
 	hash     hasher
 	added    uint64 // adds that answered true
 	plan     Plan
+	asked    float64 // the rate in the Config that it was made by, else 0
 	meta     map[string]string
 	memory   *memory.Mapping // that bits.Words lies in: a file, or room for many bits; nil for Go's heap
 	readOnly bool            // memory is a file, and only update may change it
@@ -51,7 +52,11 @@ func (c Config) New() (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newFilter(plan, hash)
+	f, err := newFilter(plan, hash)
+	if err == nil {
+		f.asked = c.Rate
+	}
+	return f, err
 }
 
 func newFilter(plan Plan, hash hasher) (*Filter, error) {
@@ -248,7 +253,7 @@ func (f *Filter) Clone() *Filter {
 		panic(err)
 	}
 	copy(g.bits.Words, f.bits.Words)
-	g.added = f.added
+	g.added, g.asked = f.added, f.asked
 	g.meta = maps.Clone(f.meta)
 	f.keepAlive()
 	return g

@@ -92,3 +92,29 @@ func TestGrowingRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestGrowingFew: a filter planned for a handful of keys grows at the rate that was
+// asked for, not at that of a block with hardly a key in it.
+func TestGrowingFew(t *testing.T) {
+	for _, n := range []uint64{1, 10, 100} {
+		f, err := bloom.New(n, 0.01)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := f.Growing(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		const keys = 200_000
+		for i := range uint64(keys) {
+			s.AddUint64(i)
+		}
+		r := s.Report()
+		if perKey := r.Plan.BitsPerKey(); perKey > 20 { // it was 41 after one key
+			t.Errorf("planned for %d keys: %.1f bits per key", n, perKey)
+		}
+		if want := s.Config().Rate; r.Rate > want || want < 0.01 || want > 0.012 || s.Err() != nil {
+			t.Errorf("planned for %d keys: rate %.3g, Config().Rate %.3g, Err %v", n, r.Rate, want, s.Err())
+		}
+	}
+}

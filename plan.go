@@ -184,6 +184,8 @@ func (c Config) check(g *geometry) error {
 		}
 	}
 	switch {
+	case given == 1 && c.Rate != 0:
+		return fmt.Errorf("%w: Keys (n) is 0: give two of Keys, Rate (p) and Bits (m), each above zero", ErrConfig)
 	case given < 2:
 		return fmt.Errorf("%w: give two of Keys (n), Rate (p) and Bits (m), each above zero", ErrConfig)
 	case c.Keys > maxKeys:

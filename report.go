@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"fmt"
 	"math"
 	"math/bits"
 
@@ -48,6 +49,18 @@ func (r Report) Full() float64 { return r.Keys / float64(r.Plan.Keys) }
 // with such a one among them.
 func (r Report) Overfull() bool {
 	return math.IsInf(r.Keys, 1) || r.Keys-float64(3*r.KeysError) > float64(r.Plan.Keys) // Inf-Inf is no number
+}
+
+// String says it in a line, for people: the words may change.
+func (r Report) String() string {
+	text := fmt.Sprintf("about %.0f of %d planned keys, rate %.3g now, %.3g planned, %.3g%% of the bits set", r.Keys, r.Plan.Keys, r.Rate, r.Plan.Rate, 100*r.Fill)
+	if math.IsInf(r.Keys, 1) {
+		text = fmt.Sprintf("more keys than can be told, planned %d, rate %.3g now, %.3g planned, all bits set", r.Plan.Keys, r.Rate, r.Plan.Rate)
+	}
+	if r.Overfull() {
+		text += ": over-full"
+	}
+	return text
 }
 
 // sampleBytes is how much of a filter a report reads.

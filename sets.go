@@ -2,6 +2,7 @@ package bloom
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -368,12 +369,15 @@ func (f *Classic) Overlap(g *Classic) (Overlap, error) {
 }
 
 // Overlap is what two filters tell of the sets they hold, by their bits (Swamidass
-// and Baldi 2007, section 2.4). All are estimates, and +Inf where a filter is
-// saturated.
+// and Baldi 2007, section 2.4). All are estimates.
+//
+// A saturated filter does not tell how many keys it holds: its number is +Inf, and
+// so are Union and IntersectionError. Intersection is then the most that it can be,
+// the smaller of Keys and Others.
 type Overlap struct {
 	Keys, Others float64 // in the one filter, and in the other
 	Union        float64 // keys in either
-	Intersection float64 // keys in both: Keys + Others - Union, not below zero
+	Intersection float64 // keys in both: Keys + Others - Union, but not below zero
 
 	// IntersectionError is the standard error of Intersection, or more: the three
 	// estimates it is made of are taken for independent. A small intersection of
@@ -381,9 +385,11 @@ type Overlap struct {
 	IntersectionError float64
 }
 
-// Jaccard is the share of the keys in either filter that are in both, 0 to 1.
+// Jaccard is the share of the keys in either filter that are in both, 0 to 1. Of two
+// filters one of which is saturated it is 0, as a share of +Inf; of two that both
+// are it is 1, as of equal ones.
 func (o Overlap) Jaccard() float64 {
-	if o.Union == 0 {
+	if o.Union == 0 || math.IsInf(o.Intersection, 1) {
 		return 1 // two empty sets are equal
 	}
 	return min(o.Intersection/o.Union, 1)
@@ -403,7 +409,10 @@ func overlapOf(f, g []uint64, plan Plan) Overlap {
 	o.Keys, e1 = estimateKeys(float64(inF)/m, 0, m, k)
 	o.Others, e2 = estimateKeys(float64(inG)/m, 0, m, k)
 	o.Union, e3 = estimateKeys(float64(inEither)/m, 0, m, k)
-	o.Intersection = max(o.Keys+o.Others-o.Union, 0)
+	o.Intersection = min(o.Keys, o.Others)
+	if !math.IsInf(o.Keys+o.Others, 1) {
+		o.Intersection = max(o.Keys+o.Others-o.Union, 0)
+	}
 	o.IntersectionError = elementary.Hypot(elementary.Hypot(e1, e2), e3)
 	return o
 }

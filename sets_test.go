@@ -99,6 +99,16 @@ func testSets[F setFilter[F]](t *testing.T, empty func() F) {
 	if o, err := empty().Overlap(empty()); err != nil || o.Jaccard() != 1 || o.Intersection != 0 {
 		t.Errorf("two empty filters: %+v, %v", o, err)
 	}
+	saturated := either.Clone()
+	for i := range uint64(1_000_000) {
+		saturated.AddUint64(i << 20)
+	}
+	if o, err := a.Overlap(saturated); err != nil || !math.IsInf(o.Others, 1) || !math.IsInf(o.Union, 1) || o.Intersection != o.Keys || o.Jaccard() != 0 {
+		t.Errorf("a filter and a saturated one: %+v, Jaccard %v, %v", o, o.Jaccard(), err)
+	}
+	if o, err := saturated.Overlap(saturated); err != nil || !math.IsInf(o.Intersection, 1) || !math.IsInf(o.IntersectionError, 1) || o.Jaccard() != 1 {
+		t.Errorf("two saturated filters: %+v, Jaccard %v, %v", o, o.Jaccard(), err)
+	}
 	lost := 0
 	difference := a.Clone()
 	if err := difference.Difference(b); err != nil {

@@ -178,6 +178,7 @@ func (f *SplitBlock) Plan() Plan { return f.plan }
 // Report reads the filter's bits and says how full it is and what its rate is
 // now; see [Filter.Report].
 func (f *SplitBlock) Report() Report {
+	f.mustBeOpen()
 	r := sampled(f.plan, func(block uint64) (float64, int) {
 		return measureSplitBlock(f.bits.Words[block*kernel.SplitBlockWords:][:kernel.SplitBlockWords])
 	})

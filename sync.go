@@ -191,6 +191,7 @@ func (f *SyncFilter) Plan() Plan { return f.plan }
 // Report reads the filter's bits and says how full it is and what its rate is
 // now; see [Filter.Report].
 func (f *SyncFilter) Report() Report {
+	f.mustBeOpen()
 	var words [kernel.WordsPerBlock]uint64
 	r := sampled(f.plan, func(block uint64) (float64, int) {
 		kernel.CopyShared(words[:], f.bits.Words[block*kernel.WordsPerBlock:][:kernel.WordsPerBlock])
@@ -246,6 +247,7 @@ func (f *SyncFilter) Save(path string) error {
 // way and holds up those that come. A lookup that runs beside it may answer
 // either way.
 func (f *SyncFilter) Clear() {
+	f.mustBeOpen()
 	for i := range f.stripes {
 		f.stripes[i].Lock()
 	}

@@ -158,6 +158,7 @@ func (f *Filter) closeUpdate() error {
 func (f *Filter) addToFile(h uint64) bool {
 	u := f.update
 	if u == nil {
+		f.mustBeOpen()
 		panicReadOnly()
 	}
 	if !u.changing.Load() {
@@ -178,6 +179,7 @@ func (f *Filter) addToFile(h uint64) bool {
 // addManyToFile is AddHashes where the bits are those of a file.
 func (f *Filter) addManyToFile(hashes []uint64, isNew []bool) int {
 	if f.update == nil {
+		f.mustBeOpen()
 		panicReadOnly()
 	}
 	return inParts(hashes, isNew, f.addPartToFile)
