@@ -8,7 +8,8 @@ BENCHFLAGS ?=#        of make bench and its kin, such as '-n 1e6 -rounds 3'; see
 TIMEOUT   ?= 5m#      for the tests of one package
 CYCLES    ?= 1000#    of make crash: kills at each level of durability
 CUTS      ?= 60#      of make power: power cuts at each level
-SLOW      ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner# tests that 32-bit and other-processors do without
+SLOW      ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner# tests that the stage 32-bit does without
+PORTABLE  ?= Golden|Everywhere|Processor|Pinned|Vectors|Kinds|RoundTrip|SaveLoad|Update|Formula|Sizing|LogNearest|ChainRate#  of make other-processors
 RACETIME  ?= 10m#     the same under the race detector, which is several times slower
 
 .DEFAULT_GOAL := help
@@ -94,7 +95,7 @@ purego:
 	CGO_ENABLED=0 GOARCH=386 $(GO) test -short -skip '$(SLOW)' -timeout $(TIMEOUT) . ./interop ./internal/elementary ./internal/kernel ./internal/scheme
 
 # arm64 fuses floating-point operations, s390x does, too, and is big-endian.
-other-processors: ## the library's tests on arm64 and s390x, under qemu-user, which it installs
+other-processors: ## the same bits and files on arm64 and s390x, under qemu-user, which it installs
 	@command -v qemu-aarch64-static >/dev/null && command -v qemu-s390x-static >/dev/null || { \
 		echo "== install qemu-user-static"; \
 		if ! command -v apt-get >/dev/null; then \
@@ -108,9 +109,10 @@ other-processors: ## the library's tests on arm64 and s390x, under qemu-user, wh
 	}
 	@for pair in arm64:aarch64 s390x:s390x; do \
 		echo "== go test, GOARCH=$${pair%:*}"; \
-		CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec "qemu-$${pair#*:}-static" -short -skip '$(SLOW)' -timeout 30m \
-			. ./interop ./internal/elementary ./internal/kernel ./internal/scheme || exit 1; \
+		CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec "qemu-$${pair#*:}-static" -short -run '$(PORTABLE)' -timeout 20m \
+			. ./interop ./internal/elementary ./internal/scheme || exit 1; \
 	done
+	@echo "== go build, GOOS=js GOARCH=wasm"; GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build ./...
 
 # bench/ is a module of its own, so that the library does not depend on its rivals.
 bench: ## us beside the other Bloom filters in Go, at 1e5 and 1e7 keys

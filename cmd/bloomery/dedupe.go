@@ -286,7 +286,7 @@ func (r *dedupeRun) onInterrupt(p *pipeline) func() int {
 		return func() int { return 0 }
 	}
 	came, over, ended := make(chan os.Signal, 2), make(chan struct{}), make(chan struct{})
-	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, hangup} {
 		if !signal.Ignored(s) {
 			signal.Notify(came, s)
 		}

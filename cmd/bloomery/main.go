@@ -11,7 +11,6 @@ package main
 import (
 	"os"
 	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -19,7 +18,7 @@ import (
 func main() {
 	// A closed pipe is an answer ("enough"), not an accident. Ignoring the
 	// signal turns it into an error of the write, which exit.go understands.
-	signal.Ignore(syscall.SIGPIPE)
+	signal.Ignore(closedPipe)
 	root := newRoot()
 	root.SetArgs(os.Args[1:])
 	os.Exit(execute(root))

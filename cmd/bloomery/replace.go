@@ -41,7 +41,7 @@ var watching atomic.Pointer[teller]
 // leave no half file; so does the end of the session, or of the system. Who was
 // told to ignore one of them, as by nohup, goes on ignoring it.
 var exitWhenInterrupted = sync.OnceFunc(func() {
-	codes := map[os.Signal]int{os.Interrupt: exitInterrupted, syscall.SIGTERM: exitTerminated, syscall.SIGHUP: exitHangup}
+	codes := map[os.Signal]int{os.Interrupt: exitInterrupted, syscall.SIGTERM: exitTerminated, hangup: exitHangup}
 	interrupts := make(chan os.Signal, len(codes))
 	for sign := range codes {
 		if !signal.Ignored(sign) {
