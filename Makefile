@@ -9,7 +9,7 @@ TIMEOUT   ?= 5m#      for the tests of one package
 CYCLES    ?= 1000#    of make crash: kills at each level of durability
 CUTS      ?= 60#      of make power: power cuts at each level
 SLOW      ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner# tests that the stage 32-bit does without
-PORTABLE  ?= Golden|Everywhere|Processor|Pinned|Vectors|Kinds|RoundTrip|SaveLoad|Update|Formula|Sizing|LogNearest|ChainRate#  of make other-processors
+PORTABLE  ?= Golden|Everywhere|Processor|Pinned|Vectors|SaveLoad|UpdateGap|UpdateRefuses|UpdateNoRoom|OpenUpdate|OpenScalable|Formula|Sizing|LogNearest#  of make other-processors
 RACETIME  ?= 10m#     the same under the race detector, which is several times slower
 
 .DEFAULT_GOAL := help
@@ -110,7 +110,7 @@ other-processors: ## the same bits and files on arm64 and s390x, under qemu-user
 	@for pair in arm64:aarch64 s390x:s390x; do \
 		echo "== go test, GOARCH=$${pair%:*}"; \
 		CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec "qemu-$${pair#*:}-static" -short -run '$(PORTABLE)' -timeout 20m \
-			. ./interop ./internal/elementary ./internal/scheme || exit 1; \
+			. ./interop ./internal/elementary || exit 1; \
 	done
 	@echo "== go build, GOOS=js GOARCH=wasm"; GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build ./...
 
