@@ -18,6 +18,9 @@
 // were made, and are off by one unit in the last place at most, here and there.
 // They are frozen with the files: see the test.
 //
+// The algorithms are those of Go's package math, under the licence in LICENSE, and
+// of the sources that it names.
+//
 // Arguments are those that sizing and reports have: not NaN, and where a function
 // says so, of a range.
 package elementary
