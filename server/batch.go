@@ -47,6 +47,7 @@ type batch struct {
 	replies []runReply
 
 	touched bool // the store was asked something: commit before answering
+	detours bool // it executes the command of a detour, and does not hold Server.alone
 
 	// The row found last, and its name as it was sent: nearly always the next one.
 	lastName [longestName]byte
@@ -75,8 +76,9 @@ func (b *batch) begin() {
 }
 
 // execute takes the commands off the front of sent and returns how many bytes
-// they were. The rest is the beginning of a command, or what came behind the
-// last one of a client that is to be closed: then c.ending is set.
+// they were. The rest is the beginning of a command; or what came behind the
+// last one of a client that is to be closed: then c.ending is set; or what came
+// behind a long command: then c.detour is set, and its arguments are parts of sent.
 func (b *batch) execute(c *Client, sent []byte) (used int) {
 	c.batch = b
 	limits := b.server.limits.Load()
@@ -99,7 +101,7 @@ func (b *batch) execute(c *Client, sent []byte) (used int) {
 		}
 		b.commands++
 		cmd := b.find(args[0])
-		if cmd != nil && cmd.run != runNone && !c.slow && cmd.takes(len(args)) && len(args[1]) <= limits.KeyBytes {
+		if cmd != nil && cmd.run != runNone && !c.slow && cmd.takes(len(args)) && len(args[1]) <= limits.KeyBytes && len(args) <= manyArguments {
 			b.join(c, cmd, args)
 			b.tally.count(cmd, false)
 			joined = cmd
@@ -107,6 +109,9 @@ func (b *batch) execute(c *Client, sent []byte) (used int) {
 		}
 		b.flush()
 		b.dispatch(c, cmd, args)
+		if c.detour != nil {
+			break
+		}
 		c.fits(0)
 	}
 	if joined != nil {
@@ -257,7 +262,9 @@ func (b *batch) end() error {
 	defer b.tally.end()
 	b.flush()
 	s := b.server
-	s.alone.RUnlock()
+	if !b.detours {
+		s.alone.RUnlock()
+	}
 	if b.commands > 0 {
 		s.stats.commands.Add(b.commands)
 	}

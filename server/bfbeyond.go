@@ -2,7 +2,9 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"time"
 
 	"github.com/bloomery/bloom/store"
 )
@@ -19,10 +21,10 @@ func init() {
 		row(&Command{Name: "bf.swap", Arity: 3, FirstKey: 1, LastKey: 2, KeyStep: 1, Handler: (*Client).bfSwap,
 			Summary: "Exchanges what two names stand for, in one step", Complexity: "O(1)",
 			Arguments: []Argument{{Name: "key1", Type: "key"}, {Name: "key2", Type: "key"}}}),
-		row(&Command{Name: "bf.merge", Arity: -3, Flags: DenyMemory | Alone, FirstKey: 1, LastKey: -1, KeyStep: 1, Handler: (*Client).bfMerge,
+		row(&Command{Name: "bf.merge", Arity: -3, Flags: DenyMemory | Long, FirstKey: 1, LastKey: -1, KeyStep: 1, Handler: (*Client).bfMerge,
 			Summary: "Adds all that other Bloom Filters have to one, which is made if there is none", Complexity: "O(n), where n is the size of the filters",
 			Arguments: []Argument{{Name: "destination", Type: "key"}, {Name: "source", Type: "key", Multiple: true}}}),
-		row(&Command{Name: "bf.fold", Arity: 3, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).bfFold,
+		row(&Command{Name: "bf.fold", Arity: 3, Flags: Long, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).bfFold,
 			Summary: "Makes a Bloom Filter smaller by a factor, at a higher rate", Complexity: "O(n), where n is the size of the filter",
 			Arguments: []Argument{{Name: "key", Type: "key"}, {Name: "factor", Type: "integer"}}}),
 	)
@@ -55,22 +57,43 @@ func (c *Client) bfMerge(args [][]byte) {
 		}
 		sources = append(sources, source)
 	}
-	to, err := s.store.Open(args[1])
-	made := errors.Is(err, store.ErrNotFound) && len(sources) > 0
-	if made {
-		to, err = s.store.Create(s.ctx, string(args[1]), sources[0].Info().Spec)
-	}
-	for i := 0; i < len(sources) && err == nil; i++ {
-		err = to.Merge(s.ctx, sources[i])
+	err := store.ErrExists
+	for tries := 0; errors.Is(err, store.ErrExists) && tries < mergeTries; tries++ {
+		var to store.Filter
+		to, err = s.store.Open(args[1])
+		switch {
+		case errors.Is(err, store.ErrNotFound) && len(sources) > 0:
+			err = c.makeAside(args[1], false, time.Time{}, func(aside string) error {
+				spec := sources[0].Info().Spec
+				spec.Expires = time.Time{}
+				to, err := s.store.Create(s.ctx, aside, spec)
+				if err != nil {
+					return err
+				}
+				return mergeAll(s.ctx, to, sources)
+			})
+		case err == nil:
+			err = mergeAll(s.ctx, to, sources)
+		}
 	}
 	if err != nil {
-		if made && to != nil {
-			s.store.Drop(s.ctx, string(args[1])) // nobody has added to it: a merge is executed alone
-		}
 		c.storeError(err)
 		return
 	}
 	c.w.SimpleString("OK")
+}
+
+// mergeTries is how often BF.MERGE begins anew because somebody else has made the
+// filter that it was making. Then it merges into that one, if nobody has deleted it.
+const mergeTries = 3
+
+func mergeAll(ctx context.Context, to store.Filter, sources []store.Filter) error {
+	for _, source := range sources {
+		if err := to.Merge(ctx, source); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *Client) bfFold(args [][]byte) {

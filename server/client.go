@@ -57,6 +57,11 @@ type Client struct {
 	in     []byte // what has come and is not a whole command yet
 	out    []byte // what could not be sent yet
 
+	// detour is a long command that has to be executed, or is being executed, before
+	// anything else of this client. away is set while it is; any goroutine may read it.
+	detour *detour
+	away   atomic.Bool
+
 	transport transport
 
 	mu    sync.Mutex

@@ -126,6 +126,9 @@ func (c *Client) line() string {
 	if shown.noTouch.Load() {
 		flags += "T"
 	}
+	if c.away.Load() {
+		flags += "b" // blocked, which comes closest
+	}
 	if flags == "" {
 		flags = "N"
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"slices"
 	"strings"
 	"sync"
 )
@@ -80,11 +81,20 @@ func (s *Server) scoped() bool {
 	return s.scopes.used
 }
 
+// list is the store's List, and nameCount its Len, without what long commands are
+// making; see makeAside.
+func (s *Server) list(cursor uint64, count int) (names []string, next uint64) {
+	names, next = s.store.List(cursor, count)
+	return slices.DeleteFunc(names, isAside), next
+}
+
+func (s *Server) nameCount() int { return max(s.store.Len()-int(s.aside.Load()), 0) }
+
 // allNames calls yield with the names of the store, of all databases, until it is
 // false. A name that is there all the while comes once or more.
 func (s *Server) allNames(yield func(name string) bool) {
 	for cursor := uint64(0); ; {
-		names, next := s.store.List(cursor, 1000)
+		names, next := s.list(cursor, 1000)
 		for _, name := range names {
 			if !yield(name) {
 				return
@@ -100,7 +110,7 @@ func (s *Server) allNames(yield func(name string) bool) {
 // keysIn returns the names of the store in each database.
 func (s *Server) keysIn() (count [databases]int) {
 	if !s.scoped() {
-		count[0] = s.store.Len()
+		count[0] = s.nameCount()
 		return count
 	}
 	for name := range s.allNames {

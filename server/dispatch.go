@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,9 @@ func (b *batch) dispatch(c *Client, cmd *Command, args [][]byte) {
 		case c.multi != nil && !cmd.Flags.Has(NoQueue):
 			c.multi.queue(cmd, args)
 			c.w.SimpleString("QUEUED")
+		case cmd.isLong(args):
+			c.detour = &detour{command: cmd, args: slices.Clone(args), silent: skip || c.replies != replyAll}
+			return
 		case cmd.Flags.Has(Alone):
 			b.server.alone.RUnlock()
 			b.server.alone.Lock()
@@ -62,6 +66,10 @@ func (c *Client) call(cmd *Command, args [][]byte) {
 	args = c.scope(cmd, args)
 	c.beforeCall(cmd, args)
 	at := c.batch.tally.enter(c)
+	if c.batch.detours && cmd.Flags.Has(Write) {
+		s.beginChange(cmd, args)
+		defer s.endChange(cmd, args)
+	}
 	cmd.Handler(c, args)
 	c.batch.tally.leave(cmd, c, at)
 	c.afterCall(cmd)

@@ -264,7 +264,7 @@ func (h *web) listFilters(w http.ResponseWriter, _ *http.Request) {
 	list := struct {
 		Names   int          `json:"names"`
 		Filters []filterJSON `json:"filters"`
-	}{h.server.store.Len(), []filterJSON{}}
+	}{h.server.nameCount(), []filterJSON{}}
 	rows := h.filters.refresh()
 	now := time.Now()
 	for _, row := range rows {

@@ -54,6 +54,7 @@ type loop struct {
 const (
 	roomBytes    = 1 << 20
 	readBytes    = 32 << 10 // of a connection, in one turn
+	sendBytes    = 1 << 20  // to a connection, in one turn
 	trickleBytes = 2 << 10  // room for more of a command that has begun, at least
 	bufferBytes  = 64 << 10 // larger ones are not kept for replies
 	maxEvents    = 512
@@ -72,12 +73,16 @@ type socket struct {
 	reading bool // in loop.ready
 	writing bool // epoll tells when more can be sent
 	entered bool // in loop.sockets
+	away    bool // its client is on a detour; see detour_linux.go
 	broken  bool // the other side is gone: close
 	closed  bool
 
 	quiet, last time.Time // in loop.leaving: when nothing has come for long enough, and when it ends in any case
 
+	rest []byte // what could not be sent before the client went away
+
 	asked   atomic.Bool // in loop.inbox
+	back    atomic.Bool // the detour has ended
 	stopped atomic.Bool // stop was called
 }
 
@@ -293,6 +298,9 @@ func (l *loop) open() {
 		if !k.entered {
 			l.enter(k)
 		}
+		if k.away && k.back.Load() {
+			l.welcome(k)
+		}
 		if k.stopped.Load() && k.last.IsZero() {
 			now := time.Now()
 			k.quiet, k.last = now.Add(drainTime), now.Add(drainLimit)
@@ -327,14 +335,14 @@ func (l *loop) leave() {
 		if k.closed || k.broken || k.client.ending { // the rest is deliver's
 			return true
 		}
-		if k.heard {
+		if k.heard || k.client.detour != nil {
 			k.heard, k.quiet = false, now.Add(drainTime)
 		}
 		if now.Before(k.quiet) && now.Before(k.last) {
 			return false
 		}
 		// The turn may have taken longer than drainTime: look.
-		if l.read(k) && now.Before(k.last) {
+		if l.read(k) && now.Before(k.last) || k.client.detour != nil {
 			return false
 		}
 		k.client.end()
@@ -353,6 +361,9 @@ func (l *loop) turn() {
 // anything did.
 func (l *loop) read(k *socket) bool {
 	c := k.client
+	if k.away { // the other side is gone: it will be seen
+		return false
+	}
 	if c.ending || k.broken || k.closed {
 		k.broken = true // the last words were sent to nobody
 		l.dirty = append(l.dirty, k)
@@ -361,7 +372,7 @@ func (l *loop) read(k *socket) bool {
 	// What was executed of c.in is taken off at the end of the batch.
 	if k.reading || len(c.in) == 0 && len(l.room)-l.used < readBytes {
 		l.turn()
-		if c.ending || k.broken || k.closed { // its descriptor may be somebody else's now
+		if c.ending || k.broken || k.closed || k.away { // its descriptor may be somebody else's now
 			return false
 		}
 	}
@@ -402,6 +413,9 @@ func (l *loop) read(k *socket) bool {
 	}
 	l.used += n
 	eaten := l.batch.execute(c, into[:n])
+	if c.detour != nil {
+		c.detour.keepArguments() // room is for what is read next
+	}
 	if eaten < n && !c.ending {
 		c.in = append(l.buffer(), into[eaten:n]...)
 	}
@@ -434,13 +448,12 @@ func (l *loop) deliver(k *socket) {
 		return
 	}
 	c := k.client
-	if k.eaten > 0 {
-		c.in = c.in[:copy(c.in, c.in[k.eaten:])]
-		k.eaten = 0
-		if len(c.in) == 0 {
-			l.keep(c.in)
-			c.in = nil
-		}
+	if k.away {
+		l.sendRest(k)
+		return
+	}
+	if c.detour == nil { // its arguments are in c.in
+		l.eat(k)
 	}
 	pushed, killed := c.takePushed()
 	if killed || k.broken {
@@ -477,6 +490,10 @@ func (l *loop) deliver(k *socket) {
 	if len(c.out) == 0 {
 		c.out = nil
 	}
+	if c.detour != nil {
+		l.depart(k)
+		return
+	}
 	if waiting := len(c.out) > 0; waiting != k.writing || c.ending {
 		k.writing = waiting
 		want := unix.EpollEvent{Fd: k.fd}
@@ -492,10 +509,25 @@ func (l *loop) deliver(k *socket) {
 	}
 }
 
-// send writes what the kernel takes, and returns how much that was.
+// eat takes off what is executed of what has come.
+func (l *loop) eat(k *socket) {
+	c := k.client
+	if k.eaten == 0 {
+		return
+	}
+	c.in = c.in[:copy(c.in, c.in[k.eaten:])]
+	k.eaten = 0
+	if len(c.in) == 0 {
+		l.keep(c.in)
+		c.in = nil
+	}
+}
+
+// send writes what the kernel takes, of sendBytes at most, and returns how much that
+// was: one that reads as fast as it is written for would keep the loop from others.
 func (l *loop) send(k *socket, data []byte) (sent int) {
-	for sent < len(data) {
-		n, err := unix.Write(int(k.fd), data[sent:])
+	for sent < min(len(data), sendBytes) {
+		n, err := unix.Write(int(k.fd), data[sent:min(len(data), sendBytes)])
 		if err == unix.EINTR {
 			continue
 		}
@@ -533,7 +565,7 @@ func (l *loop) sweep() {
 	}
 	l.swept = l.now
 	for _, k := range l.sockets {
-		if k != nil && l.now-k.client.lastActive.Load() > idle {
+		if k != nil && !k.away && l.now-k.client.lastActive.Load() > idle {
 			l.server.metrics.refuse(limitIdle)
 			l.close(k)
 		}

@@ -288,7 +288,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	if most > 0 {
 		one(metricMemoryLimit, float64(most))
 	}
-	one(metricNames, float64(s.store.Len()))
+	one(metricNames, float64(s.nameCount()))
 	c.filters.collect(one)
 	if st, ok := s.store.(keepsStats); ok {
 		collectStore(st.Stats(), one, to)

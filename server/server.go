@@ -50,7 +50,9 @@ type Server struct {
 	ctx  context.Context // of all calls of the store; ends after Shutdown
 	stop context.CancelFunc
 
-	batches sync.Pool // of those that streams use
+	batches sync.Pool     // of those that streams and detours use
+	detours chan struct{} // holds one for each detour that is being taken
+	aside   atomic.Int64  // filters that long commands are making; see makeAside
 
 	running sync.WaitGroup // clients, from enter to forget
 
@@ -91,6 +93,7 @@ func New(st store.Store, config Config) (*Server, error) {
 	s := &Server{
 		store: st, config: config, log: config.Log, start: time.Now(),
 		clients: map[int64]*Client{}, listeners: map[net.Listener]struct{}{},
+		detours: make(chan struct{}, maxDetours),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.filter.Store(&config.Filter)
@@ -249,9 +252,13 @@ func (s *Server) clientCount() int {
 	return len(s.clients)
 }
 
+// detourTime is how long Shutdown waits for long commands after its context has ended.
+const detourTime = 10 * time.Second
+
 // Shutdown accepts no more connections, executes what has come, sends the
 // replies and closes. When ctx ends before all replies were taken, it closes
-// nevertheless, and returns its error.
+// nevertheless, and returns its error: then a long command may still be under way,
+// if it does not end within ten seconds.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.beginStop(nil)
 	done := make(chan struct{})
@@ -265,7 +272,13 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 		s.eachClient((*Client).kill)
-		<-done
+		s.stop()
+		select {
+		case <-done:
+		case <-time.After(detourTime):
+			s.log.Error("a command is still being executed: not waiting for it any longer", "waited", detourTime)
+			return err // the loops are left to their clients
+		}
 	}
 	s.stopLoops()
 	s.stop()

@@ -44,7 +44,7 @@ func init() {
 		row("readonly", 1, Fast|Loading, noCluster, "3.0.0", "Answers that this is no cluster."),
 		row("readwrite", 1, Fast|Loading, noCluster, "3.0.0", "Answers that this is no cluster."),
 		row("asking", 1, Fast, noCluster, "3.0.0", "Answers that this is no cluster."),
-		row("save", 1, Admin, (*Client).save, "1.0.0", "Writes a snapshot, if the store can."),
+		row("save", 1, Admin|Long, (*Client).save, "1.0.0", "Writes a snapshot, if the store can."),
 		row("bgsave", -1, Admin, (*Client).backgroundSave, "1.0.0", "Begins to write a snapshot, if the store can.", word("SCHEDULE")),
 		row("lastsave", 1, Fast|Loading, (*Client).lastSave, "1.0.0", "Tells when the last snapshot was written."),
 		row("debug", -2, Admin, (*Client).debug, "1.0.0", "Refused.", Argument{Name: "subcommand", Type: "string", Multiple: true}),
@@ -313,14 +313,17 @@ func (s *Server) runID() string {
 
 func (c *Client) infoClients() []field {
 	s := c.server
-	tracking := 0
+	tracking, away := 0, 0
 	s.eachClient(func(other *Client) {
+		if other.away.Load() {
+			away++
+		}
 		if other.tracking.shown.tracks.Load() {
 			tracking++
 		}
 	})
 	return []field{{"connected_clients", s.clientCount()}, {"cluster_connections", 0}, {"maxclients", s.limits.Load().Clients},
-		{"blocked_clients", 0}, {"tracking_clients", tracking}, {"pubsub_clients", 0}}
+		{"blocked_clients", away}, {"tracking_clients", tracking}, {"pubsub_clients", 0}}
 }
 
 func (c *Client) infoMemory() []field {

@@ -135,6 +135,11 @@ func (t *stream) run() {
 // readStream is how much room there is at least for what is read at once.
 const readStream = 16 << 10
 
+// promptBytes is how much in replies is sent before a long command: of more, as of a
+// dump, the client may be slow to read, and Limits.OutputBytes says how much it may
+// leave.
+const promptBytes = 64 << 10
+
 // received executes n bytes more, and answers. It is false if the connection has
 // to end at once.
 func (t *stream) received(n int) bool {
@@ -144,13 +149,8 @@ func (t *stream) received(n int) bool {
 	s.stats.bytesIn.Add(int64(n))
 	c.lastActive.Store(time.Now().Unix())
 	c.in = c.in[:len(c.in)+n]
-	b := s.takeBatch()
-	b.begin()
-	used := b.execute(c, c.in)
-	err := b.end()
-	s.batches.Put(b)
-	if err != nil {
-		s.fail(err)
+	used, ok := t.execute(c.in)
+	if !ok {
 		return false
 	}
 	c.in = c.in[:copy(c.in, c.in[used:])]
@@ -158,6 +158,38 @@ func (t *stream) received(n int) bool {
 		c.in = nil
 	}
 	return t.flush()
+}
+
+// execute executes what has come and returns how many bytes that was. A long command
+// is executed after the replies to those before it were sent. It is false if the
+// connection has to end at once.
+func (t *stream) execute(sent []byte) (used int, ok bool) {
+	c, s := t.client, t.client.server
+	b := s.takeBatch()
+	defer s.batches.Put(b)
+	for {
+		b.begin()
+		used += b.execute(c, sent[used:])
+		err := b.end()
+		if err == nil && c.detour != nil {
+			if len(c.w.Buf) <= promptBytes && !t.flush() {
+				return used, false
+			}
+			err = s.takeDetour(c)
+			c.detour = nil
+			if err == nil {
+				if c.isKilled() {
+					return used, false
+				}
+				c.fits(0)
+				continue
+			}
+		}
+		if err != nil {
+			s.fail(err)
+		}
+		return used, err == nil
+	}
 }
 
 // flush sends the replies and what was pushed. It is called with mu held, and

@@ -69,6 +69,7 @@ type observed struct {
 	bytes     int                             // what readers is counted as
 	broadcast map[*reader]struct{}
 	watchers  map[string]map[*Client]struct{}
+	changing  map[string]int // by the name, how many long commands are writing it
 }
 
 // startTracking begins a client's tracking, or changes how it goes on.
@@ -285,6 +286,9 @@ func (c *Client) watch(key []byte) bool {
 		o.watchers[string(key)] = watchers
 	}
 	watchers[c] = struct{}{}
+	if o.changing[string(key)] > 0 {
+		t.broken.Store(true)
+	}
 	o.mu.Unlock()
 	_, ends := c.server.store.Kind(key)
 	t.watched[string(key)] = ends

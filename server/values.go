@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
+	"runtime"
+	"time"
 
 	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/store"
@@ -39,9 +40,9 @@ func init() {
 				memory("purge", 2, (*Client).ok, "4.0.0", "Does nothing: memory is given back as it becomes free."),
 				helpOf("memory"),
 			}},
-		&Command{Name: "dump", Arity: 2, Flags: ReadOnly, Categories: []string{"keyspace", "read", "slow"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).dump,
+		&Command{Name: "dump", Arity: 2, Flags: ReadOnly | Long, Categories: []string{"keyspace", "read", "slow"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).dump,
 			Since: "2.6.0", Group: "generic", Complexity: "O(M) where M is the size of the filter", Summary: "Writes a filter of RedisBloom's kind as Redis does.", Arguments: []Argument{key}},
-		&Command{Name: "restore", Arity: -4, Flags: Write | DenyMemory | Alone, Categories: []string{"keyspace", "write", "slow", "dangerous"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).restore,
+		&Command{Name: "restore", Arity: -4, Flags: Write | DenyMemory | Long, Categories: []string{"keyspace", "write", "slow", "dangerous"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).restore,
 			Since: "2.6.0", Group: "generic", Complexity: "O(M) where M is the size of the filter", Summary: "Reads what DUMP of a filter has written, here or in Redis.",
 			Arguments: []Argument{key, {Name: "ttl", Type: "integer"}, {Name: "serialized-value", Type: "string"}, word("REPLACE"), word("ABSTTL"),
 				{Name: "seconds", Type: "integer", Token: "IDLETIME", Optional: true}, {Name: "frequency", Type: "integer", Token: "FREQ", Optional: true}}},
@@ -202,6 +203,7 @@ func chainOf(filter store.Filter) (*interop.Chain, error) {
 		if err == nil {
 			err = chain.LoadChunk(next, chunk)
 		}
+		runtime.Gosched() // see maxDetours
 		if err != nil {
 			chain.Close()
 			return nil, err
@@ -233,8 +235,16 @@ func (c *Client) restore(args [][]byte) {
 	case ttl < 0:
 		c.w.Error("ERR Invalid TTL value, must be >= 0")
 		return
-	case !replace && c.kind(args[1]) != store.None:
-		c.w.Error("BUSYKEY Target key name already exists.")
+	}
+	var ends time.Time
+	if ttl > 0 {
+		if ends, ok = endTime(ttl, time.Millisecond, !absolute); !ok {
+			c.w.Error("ERR Invalid TTL value, it is too far away")
+			return
+		}
+	}
+	if !replace && c.kind(args[1]) != store.None {
+		c.w.Error(textBusy)
 		return
 	}
 	file, err := redisDump.Read(bytes.NewReader(args[3]), interop.Options{Limit: int64(len(args[3]))})
@@ -243,47 +253,33 @@ func (c *Client) restore(args [][]byte) {
 		return
 	}
 	defer file.Close()
-	if err := c.restoreChain(string(args[1]), file.Filter.(*interop.Chain)); err != nil {
+	err = c.makeAside(args[1], replace, ends, func(aside string) error {
+		return c.loadChain(aside, file.Filter.(*interop.Chain))
+	})
+	switch {
+	case errors.Is(err, store.ErrExists):
+		c.w.Error(textBusy)
+	case err != nil:
 		c.storeError(err)
-		return
+	default:
+		c.w.SimpleString("OK")
 	}
-	if ttl > 0 {
-		if err := c.endRestored(args[1], ttl, absolute); err != nil {
-			c.storeError(err)
-			return
-		}
-	}
-	c.w.SimpleString("OK")
 }
 
-// restoreChain makes a filter of a chain. What had the name stays if it fails.
-func (c *Client) restoreChain(name string, chain *interop.Chain) error {
+const textBusy = "BUSYKEY Target key name already exists."
+
+// loadChain makes a filter of a chain.
+func (c *Client) loadChain(name string, chain *interop.Chain) error {
 	s := c.server
-	beside := name
-	if c.kind([]byte(name)) != store.None {
-		beside = "\x00restore:" + strconv.FormatInt(c.id, 10)
-	}
-	filter, err := s.store.Load(s.ctx, beside, chain.Header())
+	filter, err := s.store.Load(s.ctx, name, chain.Header())
 	if err != nil {
 		return err
 	}
 	for next, chunk := chain.ScanDump(1); next != 0; next, chunk = chain.ScanDump(next) {
 		if err := filter.Load(s.ctx, next, chunk); err != nil {
-			s.store.Drop(s.ctx, beside)
 			return err
 		}
-	}
-	if beside != name {
-		return s.store.Rename(s.ctx, beside, name)
+		runtime.Gosched() // see maxDetours
 	}
 	return nil
-}
-
-// endRestored lets a key end in, or at, so many milliseconds.
-func (c *Client) endRestored(key []byte, ttl int64, absolute bool) error {
-	at, ok := endTime(ttl, 1e6, !absolute)
-	if !ok {
-		return errors.New("Invalid TTL value, it is too far away: the key does not end")
-	}
-	return c.server.store.Expire(c.server.ctx, string(key), at)
 }
