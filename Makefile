@@ -6,6 +6,7 @@ FUZZTIME  ?= 1m
 RACEFLAGS ?=#         more flags for the race stage, such as -short
 BENCHFLAGS ?=#        of make bench and its kin, such as '-n 1e6 -rounds 3'; see bench/main.go
 TIMEOUT   ?= 5m#      for the tests of one package
+GIB       ?= 1#       of make bench-latency: the filters' size
 CYCLES    ?= 1000#    of make crash: kills at each level of durability
 CUTS      ?= 60#      of make power: power cuts at each level
 RACETIME  ?= 10m#     the same under the race detector, which is several times slower
@@ -14,7 +15,7 @@ RACETIME  ?= 10m#     the same under the race detector, which is several times s
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-restart crash power power-simulated interop redis rates fuzz fuzz-readers ten-billion clean
+.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop redis rates fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +109,9 @@ bench-dedupe: ## dedupe beside sort -u, awk and others (bench/dedupe.sh)
 
 bench-durability: ## what durability costs the server, at each level (bench/durability.sh)
 	@sh bench/durability.sh
+
+bench-latency: build ## how long others wait beside snapshots, merges, dumps and deletions of GIB (1) of filters: wants five times that of memory and disk
+	@cd bench && $(GO) run ./latency -bloomery ../bin/bloomery -gib $(GIB)
 
 bench-restart: ## how long a store takes to open, beside reading its snapshot: wants 8 GB of free memory and disk
 	@cd bench && $(GO) run ./restart

@@ -473,6 +473,10 @@ func (l *loop) deliver(k *socket) {
 		c.out = c.out[l.send(k, c.out):]
 	default:
 		n := l.send(k, replies)
+		if n < len(replies) && cap(replies) > bufferBytes {
+			c.out = replies[n:] // to copy a chunk of a dump takes the time of others
+			break
+		}
 		if n < len(replies) {
 			c.out = append(c.out[:0:0], replies[n:]...)
 		}
