@@ -38,7 +38,7 @@ func (c *Client) bfScanDump(args [][]byte) {
 	}
 	c.w.Array(2)
 	c.w.Integer(next)
-	c.w.Bulk(chunk)
+	c.bulk(chunk)
 }
 
 const textBadChunk = "ERR received bad data"

@@ -2,6 +2,9 @@ package server
 
 import (
 	"bytes"
+	"fmt"
+	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -20,7 +23,7 @@ import (
 // [Client.inOneStep]. In a transaction it is executed as all others, and everybody
 // waits.
 type detour struct {
-	command *Command
+	command *Command // nil: there is none, but room is to be made for a long argument
 	args    [][]byte // as dispatch had them, of what the client has sent
 	silent  bool     // by CLIENT REPLY: not answered
 }
@@ -46,6 +49,31 @@ func (d *detour) keepArguments() {
 		d.args[i] = bytes.Clone(arg)
 	}
 }
+
+// pieceBytes is how much is copied at a time, where much has to be: neither Go's
+// scheduler nor its collector interrupts a copy, and others would wait for the end.
+const pieceBytes = 1 << 20
+
+// appendPieces appends what may be much.
+func appendPieces(to, what []byte) []byte {
+	to = slices.Grow(to, len(what))
+	for len(what) > pieceBytes {
+		to = append(to, what[:pieceBytes]...)
+		what = what[pieceBytes:]
+		runtime.Gosched()
+	}
+	return append(to, what...)
+}
+
+// bulk answers with what may be much.
+func (c *Client) bulk(value []byte) {
+	c.w.Buf = slices.Grow(c.w.Buf, len(value)+bulkOverhead)
+	c.w.Buf = fmt.Appendf(c.w.Buf, "$%d\r\n", len(value))
+	c.w.Buf = append(appendPieces(c.w.Buf, value), "\r\n"...)
+}
+
+// bulkOverhead is more than a bulk string takes beside its bytes.
+const bulkOverhead = 32
 
 // takeDetour executes the long command of a client that has one, and commits. If there
 // is an error, the answer must not be sent. The caller is the only one that uses the

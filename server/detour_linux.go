@@ -10,7 +10,9 @@ func (l *loop) depart(k *socket) {
 	k.rest, c.out = c.out, nil
 	l.watch(k)
 	go func() {
-		if err := l.server.takeDetour(c); err != nil {
+		if c.detour.command == nil {
+			c.growInput()
+		} else if err := l.server.takeDetour(c); err != nil {
 			l.server.fail(err)
 			c.kill()
 		}
@@ -64,4 +66,11 @@ func (l *loop) watch(k *socket) {
 	if err := unix.EpollCtl(l.epoll, unix.EPOLL_CTL_MOD, int(k.fd), &want); err != nil {
 		k.broken = true
 	}
+}
+
+// growInput makes room for more of a long command: as much again as has come, so that
+// it takes few reads, and no more memory than twice what it is.
+func (c *Client) growInput() {
+	more := min(max(trickleBytes, len(c.in)), max(roomBytes, len(c.in)/4))
+	c.in = appendPieces(make([]byte, 0, len(c.in)+more), c.in)
 }

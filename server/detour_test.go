@@ -591,3 +591,35 @@ func stressed(t *testing.T, addr string, random *rand.Rand, payload string) {
 		conn.(*net.TCPConn).SetLinger(0)
 	}
 }
+
+// TestDetourCopies: an argument that needs room again and again arrives whole, byte by
+// byte as it was sent, and goes back.
+func TestDetourCopies(t *testing.T) {
+	eachTransport(t, Config{}, func(t *testing.T, _ *Server, _ *fakeStore, addr string) {
+		w := connect(t, addr)
+		value := make([]byte, 20<<20)
+		for i := range value {
+			value[i] = byte(i * i >> 7)
+		}
+		w.send(t, command("SET", "k", string(value))+command("PING"))
+		w.reader = resp.NewReplyReader(w.Conn, resp.ReplyLimits{})
+		if reply := w.read(t); reply.Text != "OK" {
+			t.Fatalf("SET: %v", reply)
+		}
+		if reply := w.read(t); reply.Text != "PONG" {
+			t.Errorf("PING: %v", reply)
+		}
+		if reply := w.ask(t, "GET", "k"); reply.Text != string(value) {
+			t.Errorf("GET answers with %d bytes that are not those of SET", len(reply.Text))
+		}
+	})
+}
+
+func TestAppendPieces(t *testing.T) {
+	for _, size := range []int{0, 1, pieceBytes - 1, pieceBytes, pieceBytes + 1, 3*pieceBytes + 5} {
+		what := strings.Repeat("0123456", size/7+1)[:size]
+		if got := string(appendPieces([]byte("before"), []byte(what))); got != "before"+what {
+			t.Errorf("%d bytes: %d that differ", size, len(got))
+		}
+	}
+}

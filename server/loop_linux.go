@@ -382,7 +382,12 @@ func (l *loop) read(k *socket) bool {
 		// As much again as has come: so a long command takes few reads, and no more
 		// memory than twice what it is. One that trickles keeps the buffer that it has.
 		if cap(c.in)-len(c.in) < trickleBytes {
-			c.in = slices.Grow(c.in, min(max(trickleBytes, len(c.in)), roomBytes))
+			if len(c.in) > pieceBytes {
+				c.detour = &detour{} // to copy it all takes the time of others
+				l.dirty = append(l.dirty, k)
+				return false
+			}
+			c.growInput()
 		}
 		into = c.in[len(c.in):cap(c.in)]
 	}

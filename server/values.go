@@ -183,7 +183,7 @@ func (c *Client) dump(args [][]byte) {
 		c.storeError(err)
 		return
 	}
-	c.w.Bulk(payload.Bytes())
+	c.bulk(payload.Bytes())
 }
 
 // chainOf copies a filter of RedisBloom's kind, by its dump.
