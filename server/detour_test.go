@@ -59,7 +59,7 @@ func TestNobodyWaits(t *testing.T) {
 			{"BF.MERGE", "a", "b"}, {"BF.MERGE", "new", "b"}, {"BF.FOLD", "a", "2"},
 			{"BF.SCANDUMP", "a", "0"}, {"BF.LOADCHUNK", "loaded", "1", header}, {"BF.LOADCHUNK", "a", "9", "12345678"},
 			{"DUMP", "a"}, {"RESTORE", "restored", "0", payload}, {"RESTORE", "a", "0", payload, "REPLACE"},
-			{"KEYS", "*"}, {"RANDOMKEY"},
+			{"KEYS", "*"}, {"SCAN", "0"}, {"RANDOMKEY"},
 		} {
 			h, letGo := st.holdLong(t)
 			w.begin(t, h, args...)

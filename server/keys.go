@@ -43,7 +43,7 @@ func init() {
 		Argument{Name: "source", Type: "key"}, Argument{Name: "destination", Type: "key"}, Argument{Name: "destination-db", Type: "integer", Token: "DB", Optional: true}, word("REPLACE"))
 	row("dbsize", 1, ReadOnly|Fast, 0, (*Client).dbSize, "1.0.0", "O(1), or the number of keys where other databases than 0 are in use", "Counts the keys.")
 	row("keys", 2, ReadOnly|Long, 0, (*Client).keys, "1.0.0", each, "Lists the keys that match a pattern.", Argument{Name: "pattern", Type: "string"})
-	row("scan", -2, ReadOnly, 0, (*Client).scan, "2.8.0", "O(1) for each call", "Lists the keys piece by piece.",
+	row("scan", -2, ReadOnly|Long, 0, (*Client).scan, "2.8.0", "O(1) for each call", "Lists the keys piece by piece.",
 		Argument{Name: "cursor", Type: "integer"}, Argument{Name: "pattern", Type: "string", Token: "MATCH", Optional: true},
 		Argument{Name: "count", Type: "integer", Token: "COUNT", Optional: true}, Argument{Name: "type", Type: "string", Token: "TYPE", Optional: true})
 	row("randomkey", 1, ReadOnly|Long, 0, (*Client).randomKey, "1.0.0", each, "Tells some key.")

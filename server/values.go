@@ -176,6 +176,7 @@ func (c *Client) dump(args [][]byte) {
 	var payload bytes.Buffer
 	chain, err := chainOf(filter)
 	if err == nil {
+		payload.Grow(int(info.Bytes)) // what grows is copied as a whole
 		err = chain.WriteRedisDump(&payload)
 		chain.Close()
 	}
@@ -200,10 +201,12 @@ func chainOf(filter store.Filter) (*interop.Chain, error) {
 		if next, chunk, err = filter.Dump(next); err == nil && next == 0 {
 			return chain, nil
 		}
-		if err == nil {
-			err = chain.LoadChunk(next, chunk)
+		for len(chunk) > 0 && err == nil {
+			piece := chunk[:min(len(chunk), pieceBytes)]
+			chunk = chunk[len(piece):]
+			err = chain.LoadChunk(next-int64(len(chunk)), piece)
+			runtime.Gosched()
 		}
-		runtime.Gosched() // see maxDetours
 		if err != nil {
 			chain.Close()
 			return nil, err
@@ -279,7 +282,7 @@ func (c *Client) loadChain(name string, chain *interop.Chain) error {
 		if err := filter.Load(s.ctx, next, chunk); err != nil {
 			return err
 		}
-		runtime.Gosched() // see maxDetours
+		runtime.Gosched()
 	}
 	return nil
 }

@@ -15,8 +15,10 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"runtime"
 	"slices"
@@ -31,6 +33,7 @@ var (
 	names   = flag.Int("names", 1_000_000, "how many names are listed and cleared")
 	idle    = flag.Duration("idle", 5*time.Second, "how long the floor is measured")
 	only    = flag.String("kinds", "", "some of the kinds, with commas between them; none: all")
+	beside  = flag.String("beside", "", "only operations with this in their names; the others are done, but not measured")
 	level   = flag.String("durability", "everysec", "that of the server")
 	loops   = flag.Int("loops", 0, "event loops of the server; 0: its default")
 	probe   = flag.String("probe", "", "what the process of the probes does: the server's address")
@@ -100,7 +103,8 @@ type bench struct {
 	server *process
 	client *client
 	probes *prober
-	filter string // column of the table
+	random *rand.Rand // of keys
+	filter string     // column of the table
 }
 
 // with calls do with a server in a fresh directory.
@@ -110,7 +114,7 @@ func with(do func(*bench) error) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	b := &bench{}
+	b := &bench{random: rand.New(rand.NewPCG(1, 2))}
 	if b.server, err = start(*program, dir); err != nil {
 		return err
 	}
@@ -130,7 +134,13 @@ func with(do func(*bench) error) error {
 }
 
 // row does something while the probes measure, and prints what they saw.
-func (b *bench) row(beside string, do func() error) error {
+func (b *bench) row(name string, do func() error) error {
+	if !strings.Contains(name, *beside) {
+		if err := do(); err != nil && !errors.As(err, new(refusal)) {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	}
 	if err := b.probes.tell("begin"); err != nil {
 		return err
 	}
@@ -146,9 +156,9 @@ func (b *bench) row(beside string, do func() error) error {
 	if refused, ok := failure.(refusal); ok {
 		took = "refused: " + strings.SplitN(string(refused), ":", 2)[0]
 	} else if failure != nil {
-		return fmt.Errorf("%s: %w", beside, failure)
+		return fmt.Errorf("%s: %w", name, failure)
 	}
-	fmt.Printf("| %s | %s | %s |", b.filter, beside, took)
+	fmt.Printf("| %s | %s | %s |", b.filter, name, took)
 	for _, r := range results {
 		fmt.Printf(" %.1f / %.1f |", r.worst, r.high)
 	}

@@ -5,7 +5,6 @@ package main
 import (
 	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"strings"
 	"time"
@@ -112,14 +111,13 @@ func (b *bench) capacity(k kind, bytes float64) (uint64, error) {
 // fill adds random keys.
 func (b *bench) fill(name string, keys int) error {
 	const each, ahead = 1000, 32
-	random := rand.New(rand.NewPCG(1, uint64(keys)))
 	words := make([]string, each+2)
 	words[0], words[1] = "BF.MADD", name
 	for keys > 0 {
 		sent := 0
 		for ; sent < ahead && keys > 0; sent++ {
 			for i := range words[2:] {
-				words[2+i] = string(binary.LittleEndian.AppendUint64(nil, random.Uint64()))
+				words[2+i] = string(binary.LittleEndian.AppendUint64(nil, b.random.Uint64()))
 			}
 			b.client.collect(words...)
 			keys -= each
