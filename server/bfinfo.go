@@ -15,7 +15,7 @@ func init() {
 		return Argument{Name: strings.ToLower(name), Type: "pure-token", Token: name}
 	}
 	register(
-		bloomRow(&Command{Name: "bf.info", Arity: -2, Flags: ReadOnly | Fast, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfInfo,
+		bloomRow(&Command{Name: "bf.info", Arity: -2, Flags: ReadOnly | Fast | Long, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfInfo,
 			Summary: "Tells of a filter how large and how full it is, or one such fact", Since: "1.0.0", Complexity: "O(1)",
 			Arguments: []Argument{key, {Name: "single_value", Type: "oneof", Optional: true, Arguments: []Argument{
 				word("CAPACITY"), word("SIZE"), word("FILTERS"), word("ITEMS"), word("EXPANSION"),

@@ -74,3 +74,17 @@ func (c *Client) growInput() {
 	more := min(max(trickleBytes, len(c.in)), max(roomBytes, len(c.in)/4))
 	c.in = appendPieces(make([]byte, 0, len(c.in)+more), c.in)
 }
+
+// eat takes off what is executed of what has come.
+func (l *loop) eat(k *socket) {
+	c := k.client
+	if k.eaten == 0 {
+		return
+	}
+	c.in = c.in[:copy(c.in, c.in[k.eaten:])]
+	k.eaten = 0
+	if len(c.in) == 0 {
+		l.keep(c.in)
+		c.in = nil
+	}
+}

@@ -518,20 +518,6 @@ func (l *loop) deliver(k *socket) {
 	}
 }
 
-// eat takes off what is executed of what has come.
-func (l *loop) eat(k *socket) {
-	c := k.client
-	if k.eaten == 0 {
-		return
-	}
-	c.in = c.in[:copy(c.in, c.in[k.eaten:])]
-	k.eaten = 0
-	if len(c.in) == 0 {
-		l.keep(c.in)
-		c.in = nil
-	}
-}
-
 // send writes what the kernel takes, of sendBytes at most, and returns how much that
 // was: one that reads as fast as it is written for would keep the loop from others.
 func (l *loop) send(k *socket, data []byte) (sent int) {
