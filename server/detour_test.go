@@ -1,6 +1,8 @@
 package server
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -278,6 +280,28 @@ func TestShutdownWaits(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+// TestShutdownEnds: a command that does not end does not keep the server for ever.
+func TestShutdownEnds(t *testing.T) {
+	t.Parallel() // it waits
+	eachTransport(t, Config{}, func(t *testing.T, s *Server, st *fakeStore, addr string) {
+		w := connect(t, addr)
+		w.expect(t, "BF.ADD a x", ":1\r\n")
+		h, letGo := st.holdLong(t)
+		w.begin(t, h, "BF.SCANDUMP", "a", "0")
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer cancel()
+		start := time.Now()
+		if err := s.Shutdown(ctx); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("Shutdown: error %v, want %v", err, context.DeadlineExceeded)
+		}
+		if took := time.Since(start); took < detourTime || took > 3*detourTime {
+			t.Errorf("Shutdown took %v, want about %v", took, detourTime)
+		}
+		letGo()
+		waitFor(t, func() bool { return s.clientCount() == 0 })
 	})
 }
 

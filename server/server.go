@@ -253,12 +253,12 @@ func (s *Server) clientCount() int {
 }
 
 // detourTime is how long Shutdown waits for long commands after its context has ended.
-const detourTime = 10 * time.Second
+const detourTime = 5 * time.Second
 
 // Shutdown accepts no more connections, executes what has come, sends the
 // replies and closes. When ctx ends before all replies were taken, it closes
 // nevertheless, and returns its error: then a long command may still be under way,
-// if it does not end within ten seconds.
+// if it does not end within five seconds.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.beginStop(nil)
 	done := make(chan struct{})
@@ -272,12 +272,16 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 		s.eachClient((*Client).kill)
-		s.stop()
 		select {
 		case <-done:
 		case <-time.After(detourTime):
-			s.log.Error("a command is still being executed: not waiting for it any longer", "waited", detourTime)
-			return err // the loops are left to their clients
+			s.log.Error("a long command is still being executed: not waiting for it any longer", "waited", detourTime)
+			s.stop()
+			go func() {
+				<-done
+				s.stopLoops()
+			}()
+			return err
 		}
 	}
 	s.stopLoops()
