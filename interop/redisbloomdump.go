@@ -319,8 +319,11 @@ func (c *Chain) RestoreChunk(iterator int64, data []byte) error {
 
 // place returns where in which layer a chunk goes.
 func (c *Chain) place(iterator int64, data []byte) (l *layer, offset uint64, err error) {
-	if iterator <= 0 || int64(len(data)) > iterator-1 {
+	switch { // in RedisBloom's words
+	case iterator <= 0 || int64(len(data)) > iterator:
 		return nil, 0, fmt.Errorf("%w: %d bytes cannot end at iterator %d", ErrChunkData, len(data), iterator)
+	case int64(len(data)) == iterator:
+		return nil, 0, ErrChunkOffset
 	}
 	l, offset, ok := c.at(uint64(iterator) - 1 - uint64(len(data)))
 	if !ok {

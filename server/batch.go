@@ -86,9 +86,7 @@ func (b *batch) execute(c *Client, sent []byte) (used int) {
 		if err != nil {
 			if err != resp.ErrIncomplete {
 				b.flush()
-				c.w.Error("ERR " + err.Error())
-				b.tally.metrics.refuseProtocol(c, err)
-				c.end()
+				c.refuseProtocol(err)
 			}
 			break
 		}

@@ -90,7 +90,8 @@ var parameters = map[string]parameter{
 		_, limit := s.store.Usage()
 		return strconv.FormatUint(limit, 10)
 	}},
-	"proto-max-bulk-len":         {get: func(s *Server) string { return strconv.Itoa(s.limits.Load().ItemBytes) }},
+	"proto-max-bulk-len":         {get: func(s *Server) string { return strconv.Itoa(s.limits.Load().PayloadBytes) }},
+	"maxmemory-clients":          {get: func(s *Server) string { return strconv.Itoa(s.limits.Load().BufferBytes) }},
 	"client-query-buffer-limit":  {get: func(s *Server) string { return strconv.Itoa(s.limits.Load().CommandBytes) }},
 	"io-threads":                 {get: func(s *Server) string { return strconv.Itoa(max(s.config.Loops, 1)) }},
 	"tracking-table-max-keys":    fixed("0"),

@@ -100,7 +100,7 @@ func (c *Client) admit(cmd *Command, args [][]byte) (row *Command, refusal strin
 	cmd.keys(args, func(key []byte) {
 		if len(key) > limit {
 			c.server.metrics.refuse(limitKey)
-			refusal = "ERR a key of " + strconv.Itoa(len(key)) + " bytes is longer than the limit of " + strconv.Itoa(limit)
+			refusal = "ERR a key of " + strconv.Itoa(len(key)) + " bytes is too long" + limitSuffix(limitKey, limit)
 		}
 	})
 	if refusal != "" {

@@ -31,7 +31,9 @@ type loop struct {
 	ready   []*socket // that are in the batch
 	dirty   []*socket // that have to be looked at besides: woken, or with output to send
 	leaving []*socket // that stop was called of; see leave
-	events  []unix.EpollEvent
+
+	lingering []*socket // see linger
+	events    []unix.EpollEvent
 
 	// room takes what is read; room[:used] is in the batch.
 	room []byte
@@ -52,12 +54,11 @@ type loop struct {
 
 // Sizes of a loop.
 const (
-	roomBytes    = 1 << 20
-	readBytes    = 32 << 10 // of a connection, in one turn
-	trickleBytes = 2 << 10  // room for more of a command that has begun, at least
-	bufferBytes  = 64 << 10 // larger ones are not kept for replies
-	maxEvents    = 512
-	maxBuffers   = 256
+	roomBytes   = 1 << 20
+	readBytes   = 32 << 10 // of a connection, in one turn
+	bufferBytes = 64 << 10 // larger ones are not kept for replies
+	maxEvents   = 512
+	maxBuffers  = 256
 )
 
 // A socket is a connection of a loop.
@@ -75,6 +76,7 @@ type socket struct {
 	broken  bool // the other side is gone: close
 	closed  bool
 
+	lingerEnd   time.Time // in loop.lingering: when it ends in any case
 	quiet, last time.Time // in loop.leaving: when nothing has come for long enough, and when it ends in any case
 
 	asked   atomic.Bool // in loop.inbox
@@ -244,6 +246,7 @@ func (l *loop) run() {
 			l.open()
 		}
 		l.leave()
+		l.endLingering()
 		l.finish()
 		l.sweep()
 	}
@@ -265,7 +268,7 @@ func (l *loop) wait() (int, error) {
 
 // patience is how long to wait for events, in milliseconds; -1 for ever.
 func (l *loop) patience() int {
-	if len(l.leaving) > 0 {
+	if len(l.leaving) > 0 || len(l.lingering) > 0 {
 		return int(drainTime.Milliseconds())
 	}
 	if l.server.limits.Load().Idle > 0 {
@@ -353,6 +356,9 @@ func (l *loop) turn() {
 // anything did.
 func (l *loop) read(k *socket) bool {
 	c := k.client
+	if k.lingers(c) {
+		return l.swallow(k)
+	}
 	if c.ending || k.broken || k.closed {
 		k.broken = true // the last words were sent to nobody
 		l.dirty = append(l.dirty, k)
@@ -368,10 +374,10 @@ func (l *loop) read(k *socket) bool {
 	long := len(c.in) > 0
 	into := l.room[l.used:min(l.used+readBytes, len(l.room))]
 	if long {
-		// As much again as has come: so a long command takes few reads, and no more
-		// memory than twice what it is. One that trickles keeps the buffer that it has.
-		if cap(c.in)-len(c.in) < trickleBytes {
-			c.in = slices.Grow(c.in, min(max(trickleBytes, len(c.in)), roomBytes))
+		if !c.growInput(trickleBytes) {
+			k.reading = true
+			l.ready = append(l.ready, k)
+			return false
 		}
 		into = c.in[len(c.in):cap(c.in)]
 	}
@@ -435,7 +441,7 @@ func (l *loop) deliver(k *socket) {
 	}
 	c := k.client
 	if k.eaten > 0 {
-		c.in = c.in[:copy(c.in, c.in[k.eaten:])]
+		c.eat(k.eaten)
 		k.eaten = 0
 		if len(c.in) == 0 {
 			l.keep(c.in)
@@ -455,14 +461,17 @@ func (l *loop) deliver(k *socket) {
 	replies = append(replies, pushed...)
 	switch {
 	case len(c.out) > 0:
-		c.out = append(c.out, replies...)
+		c.setOut(append(c.out, replies...))
 		l.keep(replies)
-		c.out = c.out[l.send(k, c.out):]
+		c.sentOut(l.send(k, c.out))
 	default:
 		n := l.send(k, replies)
-		if n < len(replies) {
-			c.out = append(c.out[:0:0], replies[n:]...)
+		if n < len(replies) && cap(replies) > bufferBytes {
+			c.setOut(replies)
+			c.sentOut(n)
+			break
 		}
+		c.setOut(append([]byte(nil), replies[n:]...)) // many may read slowly
 		l.keep(replies)
 	}
 	if len(c.out) > l.server.limits.Load().OutputBytes {
@@ -470,12 +479,16 @@ func (l *loop) deliver(k *socket) {
 		c.end()
 		k.broken = true
 	}
-	if k.broken || c.ending && len(c.out) == 0 {
+	if !c.count(c.held()) {
+		c.dropLargest()
+		k.broken = true
+	}
+	if k.broken || c.ending && len(c.out) == 0 && !l.linger(k) {
 		l.close(k)
 		return
 	}
-	if len(c.out) == 0 {
-		c.out = nil
+	if k.lingers(c) {
+		return
 	}
 	if waiting := len(c.out) > 0; waiting != k.writing || c.ending {
 		k.writing = waiting

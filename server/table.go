@@ -53,6 +53,7 @@ const (
 	Alone                        // executed while no other command is
 	Module                       // of the module bf
 	Loading                      // harmless at any time, as PING
+	Payload                      // an argument may be as long as a filter
 )
 
 // Has reports whether all flags of want are set.

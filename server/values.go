@@ -41,7 +41,7 @@ func init() {
 			}},
 		&Command{Name: "dump", Arity: 2, Flags: ReadOnly, Categories: []string{"keyspace", "read", "slow"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).dump,
 			Since: "2.6.0", Group: "generic", Complexity: "O(M) where M is the size of the filter", Summary: "Writes a filter of RedisBloom's kind as Redis does.", Arguments: []Argument{key}},
-		&Command{Name: "restore", Arity: -4, Flags: Write | DenyMemory | Alone, Categories: []string{"keyspace", "write", "slow", "dangerous"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).restore,
+		&Command{Name: "restore", Arity: -4, Flags: Write | DenyMemory | Alone | Payload, Categories: []string{"keyspace", "write", "slow", "dangerous"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).restore,
 			Since: "2.6.0", Group: "generic", Complexity: "O(M) where M is the size of the filter", Summary: "Reads what DUMP of a filter has written, here or in Redis.",
 			Arguments: []Argument{key, {Name: "ttl", Type: "integer"}, {Name: "serialized-value", Type: "string"}, word("REPLACE"), word("ABSTTL"),
 				{Name: "seconds", Type: "integer", Token: "IDLETIME", Optional: true}, {Name: "frequency", Type: "integer", Token: "FREQ", Optional: true}}},
@@ -163,18 +163,25 @@ func (c *Client) dump(args [][]byte) {
 		c.storeError(err)
 		return
 	}
-	info, limit := filter.Info(), c.server.limits.Load().OutputBytes
+	info, limit := filter.Info(), c.server.limits.Load().PayloadBytes
 	if info.Kind != store.RedisBloom {
 		c.w.Error("ERR DUMP writes RedisBloom's format, which has no room for a filter of another kind; BF.SCANDUMP and BF.LOADCHUNK carry it to another Bloomery")
 		return
 	}
-	if info.Bytes > uint64(limit) {
-		c.w.Error(fmt.Sprintf("ERR the filter has %d bytes, and a reply at most %d: use BF.SCANDUMP and BF.LOADCHUNK, which go piece by piece", info.Bytes, limit))
+	// What RESTORE would not take is not answered. The bits are nearly all of it.
+	size := dumpOverhead * uint64(1+len(info.Layers))
+	for _, layer := range info.Layers {
+		size += layer.Bytes
+	}
+	if size > uint64(limit) {
+		c.server.metrics.refuse(limitPayload)
+		c.w.Error(fmt.Sprintf("ERR the filter's %d bytes are too many: use BF.SCANDUMP and BF.LOADCHUNK, which go piece by piece", size) + limitSuffix(limitPayload, limit))
 		return
 	}
 	var payload bytes.Buffer
 	chain, err := chainOf(filter)
 	if err == nil {
+		payload.Grow(int(size))
 		err = chain.WriteRedisDump(&payload)
 		chain.Close()
 	}
@@ -184,6 +191,9 @@ func (c *Client) dump(args [][]byte) {
 	}
 	c.w.Bulk(payload.Bytes())
 }
+
+// dumpOverhead is more than what a layer, and the rest of a dump, take beside bits.
+const dumpOverhead = 128
 
 // chainOf copies a filter of RedisBloom's kind, by its dump.
 func chainOf(filter store.Filter) (*interop.Chain, error) {
