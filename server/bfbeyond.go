@@ -3,7 +3,9 @@ package server
 import (
 	"bytes"
 	"errors"
+	"time"
 
+	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/store"
 )
 
@@ -58,7 +60,7 @@ func (c *Client) bfMerge(args [][]byte) {
 	to, err := s.store.Open(args[1])
 	made := errors.Is(err, store.ErrNotFound) && len(sources) > 0
 	if made {
-		to, err = s.store.Create(s.ctx, string(args[1]), sources[0].Info().Spec)
+		to, err = s.createLike(string(args[1]), sources[0])
 	}
 	for i := 0; i < len(sources) && err == nil; i++ {
 		err = to.Merge(s.ctx, sources[i])
@@ -73,8 +75,27 @@ func (c *Client) bfMerge(args [][]byte) {
 	c.w.SimpleString("OK")
 }
 
+// createLike makes an empty filter that others can be merged into which can be merged
+// into this one: of the same layers. When the filter ends, and what its adds are
+// promised, are not taken over, as those belong to its name.
+func (s *Server) createLike(name string, like store.Filter) (store.Filter, error) {
+	spec := like.Info().Spec
+	if spec.Kind != store.RedisBloom {
+		spec.Expires, spec.Level = time.Time{}, store.StoreLevel
+		return s.store.Create(s.ctx, name, spec)
+	}
+	_, header, err := like.Dump(0)
+	if err != nil {
+		return nil, err
+	}
+	if header, err = interop.EmptyHeader(header); err != nil {
+		return nil, err
+	}
+	return s.store.Load(s.ctx, name, header)
+}
+
 func (c *Client) bfFold(args [][]byte) {
-	by, ok := parseInteger(args[2])
+	by, ok := integer(args[2])
 	if !ok || by < 1 {
 		c.w.Error("ERR bad factor: a whole number, 1 or more")
 		return

@@ -11,7 +11,7 @@ func init() {
 	key := Argument{Name: "key", Type: "key"}
 	iterator := Argument{Name: "iterator", Type: "integer"}
 	register(
-		bloomRow(&Command{Name: "bf.scandump", Arity: 3, Flags: ReadOnly, Categories: []string{"read", "bloom"}, Handler: (*Client).bfScanDump,
+		bloomRow(&Command{Name: "bf.scandump", Arity: 3, Flags: ReadOnly | Fast, Categories: []string{"read", "bloom"}, Handler: (*Client).bfScanDump,
 			Summary: "Answers with the next chunk of a dump, and the iterator that asks for the one behind it", Since: "1.0.0", Complexity: "O(n), where n is the capacity",
 			Arguments: []Argument{key, iterator}}),
 		bloomRow(&Command{Name: "bf.loadchunk", Arity: 4, Flags: Write | DenyMemory | Payload, Categories: []string{"write", "bloom"}, Handler: (*Client).bfLoadChunk,
@@ -26,7 +26,7 @@ func (c *Client) bfScanDump(args [][]byte) {
 		c.storeError(err)
 		return
 	}
-	iterator, ok := parseInteger(args[2])
+	iterator, ok := integer(args[2])
 	if !ok {
 		c.w.Error("Second argument must be numeric")
 		return
@@ -44,7 +44,7 @@ func (c *Client) bfScanDump(args [][]byte) {
 const textBadChunk = "ERR received bad data"
 
 func (c *Client) bfLoadChunk(args [][]byte) {
-	iterator, ok := parseInteger(args[2])
+	iterator, ok := integer(args[2])
 	if !ok {
 		c.w.Error("ERR Second argument must be numeric")
 		return

@@ -51,9 +51,12 @@ var parameters = map[string]parameter{
 	"bf-error-rate": {
 		get: func(s *Server) string { return strconv.FormatFloat(s.filter.Load().Rate, 'g', -1, 64) },
 		set: func(to *settings, value string) error {
-			rate, err := strconv.ParseFloat(value, 64)
-			if err != nil || !(rate > 0 && rate < 1) {
+			rate, ok := parseFloat([]byte(value))
+			if !ok || !(rate > 0 && rate < 1) {
 				return fmt.Errorf("argument must be a number above 0 and below 1")
+			}
+			if to.filter.Kind == store.RedisBloom {
+				rate = min(rate, maxRate)
 			}
 			to.filter.Rate = rate
 			return nil
@@ -61,14 +64,14 @@ var parameters = map[string]parameter{
 	"bf-initial-size": {
 		get: func(s *Server) string { return strconv.FormatUint(s.filter.Load().Capacity, 10) },
 		set: func(to *settings, value string) error {
-			n, err := between(value, 1, 1<<30)
+			n, err := between(value, 1, maxCapacity)
 			to.filter.Capacity = uint64(n)
 			return err
 		}},
 	"bf-expansion-factor": {
 		get: func(s *Server) string { return strconv.FormatUint(uint64(s.filter.Load().Growth), 10) },
 		set: func(to *settings, value string) error {
-			n, err := between(value, 0, 32768)
+			n, err := between(value, 0, maxExpansion)
 			to.filter.Growth = uint32(n)
 			return err
 		}},
