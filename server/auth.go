@@ -18,7 +18,7 @@ const (
 
 func init() {
 	register(&Command{
-		Name: "auth", Arity: -2, Flags: NoAuth | NoQueue | Fast, Categories: []string{"fast", "connection"},
+		Name: "auth", Arity: -2, Flags: NoAuth | Fast, Categories: []string{"fast", "connection"},
 		Handler: (*Client).auth,
 		Summary: "Authenticates the connection.", Since: "1.0.0", Group: "connection", Complexity: "O(1)",
 		Arguments: []Argument{{Name: "username", Type: "string", Optional: true}, {Name: "password", Type: "string"}},

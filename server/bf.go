@@ -87,6 +87,7 @@ func (c *Client) bfReserve(args [][]byte) {
 		c.w.Error(textWrongType)
 		return
 	default:
+		c.unchanged = true
 		c.w.Error(textExists)
 		return
 	}
@@ -374,6 +375,7 @@ func (c *Client) bfInsert(args [][]byte) {
 	}
 	c.batch.joinItems(c, runAdd, args[1], items, true)
 	c.batch.flush()
+	c.unchanged = true // but for what flushAdd has told of
 }
 
 // insertError answers that BF.INSERT had no filter to add to.

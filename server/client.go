@@ -41,11 +41,12 @@ type Client struct {
 	// batch is what executes the client's commands.
 	batch *batch
 
-	access  access
-	db      int       // by SELECT; databases.go
-	replies replyMode // see dispatch
-	ending  bool      // close when what was answered is sent; no command is executed any more
-	lingers bool      // and what comes yet is read and thrown away for a while: see lingerTime
+	access    access
+	db        int       // by SELECT; databases.go
+	replies   replyMode // see dispatch
+	ending    bool      // close when what was answered is sent; no command is executed any more
+	unchanged bool      // set by a command that writes and has changed nothing; see call
+	lingers   bool      // and what comes yet is read and thrown away for a while: see lingerTime
 
 	multi    *transaction // nil unless in MULTI; multi.go
 	tracking tracking     // CLIENT TRACKING; tracking.go

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -79,6 +80,9 @@ var parameters = map[string]parameter{
 		get: func(s *Server) string { return strconv.Itoa(s.limits.Load().Clients) },
 		set: func(to *settings, value string) error {
 			n, err := between(value, 1, math.MaxInt32)
+			if most := mostClients(); err == nil && n > int64(most) {
+				err = fmt.Errorf("%s %d", textManyClients, most)
+			}
 			to.limits.Clients = int(n)
 			return err
 		}},
@@ -117,7 +121,10 @@ var parameters = map[string]parameter{
 // between reads a whole number of a range.
 func between(value string, from, to int64) (int64, error) {
 	n, ok := integer([]byte(value))
-	if !ok || n < from || n > to {
+	if !ok {
+		return 0, errors.New("argument couldn't be parsed into an integer")
+	}
+	if n < from || n > to {
 		return 0, fmt.Errorf("argument must be between %d and %d inclusive", from, to)
 	}
 	return n, nil
@@ -145,7 +152,7 @@ func (c *Client) configGet(args [][]byte) {
 // configSet changes all of the parameters, or none.
 func (c *Client) configSet(args [][]byte) {
 	if len(args)%2 != 0 {
-		c.wrongArity(find(args[0]).sub(args[1]))
+		c.w.Error(textSyntax)
 		return
 	}
 	s := c.server
@@ -191,3 +198,5 @@ func (c *Client) configResetStat(args [][]byte) {
 func (c *Client) configRewrite(args [][]byte) {
 	c.w.Error("ERR The server is running without a config file")
 }
+
+const textManyClients = "The operating system is not able to handle the specified number of clients, try with"

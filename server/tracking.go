@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom/internal/resp"
+	"github.com/bloomery/bloom/store"
 )
 
 // maxNotedBytes bounds the table of what tracking clients have read, of the whole
@@ -225,10 +226,24 @@ func (c *Client) pushInvalid(name string) {
 	})
 }
 
-// allWritten is keyWritten of all names of a database, or of all databases if db
-// is below zero. Those that track are told that they know nothing any more, as
-// Redis does, whatever the database.
-func (s *Server) allWritten(db int) {
+// watchedNames are the names of a database that are watched and stand for
+// something, or of all databases if db is below zero.
+func (s *Server) watchedNames(db int) (names []string) {
+	s.observed.mu.Lock()
+	defer s.observed.mu.Unlock()
+	for name := range s.observed.watchers {
+		in, _ := splitName(name)
+		if kind, _ := s.store.Kind([]byte(name)); (db < 0 || in == db) && kind != store.None {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// allWritten is for when a whole database is emptied, of which these names were
+// watched. Those that track are told that they know nothing any more, as Redis does,
+// whatever the database.
+func (s *Server) allWritten(watched []string) {
 	o := &s.observed
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -251,11 +266,8 @@ func (s *Server) allWritten(db int) {
 		}
 	}
 	o.readers, o.bytes = nil, 0
-	for name, watchers := range o.watchers {
-		if in, _ := splitName(name); db >= 0 && in != db {
-			continue
-		}
-		for c := range watchers {
+	for _, name := range watched {
+		for c := range o.watchers[name] {
 			c.tracking.broken.Store(true)
 		}
 	}

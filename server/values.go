@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 
 	"github.com/bloomery/bloom/interop"
@@ -83,7 +84,7 @@ func (c *Client) objectEncoding(args [][]byte) {
 
 func (c *Client) objectFreq(args [][]byte) {
 	if c.existing(args[2]) {
-		c.w.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked.")
+		c.w.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
 	}
 }
 
@@ -110,8 +111,12 @@ func (c *Client) memoryUsage(args [][]byte) {
 			c.w.Error(textSyntax)
 			return
 		}
-		if n, ok := integer(args[4]); !ok || n < 0 {
+		switch n, ok := integer(args[4]); {
+		case !ok:
 			c.w.Error(textInteger)
+			return
+		case n < 0:
+			c.w.Error(textSyntax)
 			return
 		}
 	}
@@ -219,37 +224,67 @@ func chainOf(filter store.Filter) (*interop.Chain, error) {
 	}
 }
 
-// restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME n] [FREQ n].
-func (c *Client) restore(args [][]byte) {
-	replace, absolute := false, false
-	for i := 4; i < len(args); i++ {
+// restoreOptions are RESTORE's.
+type restoreOptions struct{ replace, absolute bool }
+
+// parseRestore reads [REPLACE] [ABSTTL] [IDLETIME n | FREQ n]. The last two are of no
+// use here.
+func parseRestore(words [][]byte) (o restoreOptions, refusal string) {
+	used := ""
+	for i := 0; i < len(words); i++ {
+		var most int64
 		switch {
-		case is(args[i], "REPLACE"):
-			replace = true
-		case is(args[i], "ABSTTL"):
-			absolute = true
-		case (is(args[i], "IDLETIME") || is(args[i], "FREQ")) && i+1 < len(args):
-			i++ // of no use here
+		case is(words[i], "REPLACE"):
+			o.replace = true
+			continue
+		case is(words[i], "ABSTTL"):
+			o.absolute = true
+			continue
+		case is(words[i], "IDLETIME") && i+1 < len(words) && used != "FREQ":
+			used, most = "IDLETIME", math.MaxInt64
+		case is(words[i], "FREQ") && i+1 < len(words) && used != "IDLETIME":
+			used, most = "FREQ", math.MaxUint8
 		default:
-			c.w.Error(textSyntax)
-			return
+			return o, textSyntax
+		}
+		i++
+		n, ok := integer(words[i])
+		switch {
+		case !ok:
+			return o, textInteger
+		case (n < 0 || n > most) && used == "FREQ":
+			return o, "ERR Invalid FREQ value, must be >= 0 and <= 255"
+		case n < 0:
+			return o, "ERR Invalid IDLETIME value, must be >= 0"
 		}
 	}
+	return o, ""
+}
+
+// restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME n] [FREQ n].
+func (c *Client) restore(args [][]byte) {
+	o, refusal := parseRestore(args[4:])
 	ttl, ok := integer(args[2])
-	switch {
+	switch { // in Redis's order
+	case refusal != "":
+	case !o.replace && c.kind(args[1]) != store.None:
+		refusal = "BUSYKEY Target key name already exists."
 	case !ok:
-		c.w.Error(textInteger)
-		return
+		refusal = textInteger
 	case ttl < 0:
-		c.w.Error("ERR Invalid TTL value, must be >= 0")
-		return
-	case !replace && c.kind(args[1]) != store.None:
-		c.w.Error("BUSYKEY Target key name already exists.")
+		refusal = "ERR Invalid TTL value, must be >= 0"
+	}
+	if refusal != "" {
+		c.w.Error(refusal)
 		return
 	}
 	file, err := redisDump.Read(bytes.NewReader(args[3]), interop.Options{Limit: int64(len(args[3]))})
-	if err != nil {
-		c.w.Error("ERR DUMP payload version or checksum are wrong, or it is no filter: " + reason(err))
+	switch {
+	case err != nil && !interop.RedisDumpIntact(args[3]):
+		c.w.Error("ERR DUMP payload version or checksum are wrong")
+		return
+	case err != nil:
+		c.w.Error("ERR Bad data format: " + reason(err))
 		return
 	}
 	defer file.Close()
@@ -258,7 +293,7 @@ func (c *Client) restore(args [][]byte) {
 		return
 	}
 	if ttl > 0 {
-		if err := c.endRestored(args[1], ttl, absolute); err != nil {
+		if err := c.endRestored(args[1], ttl, o.absolute); err != nil {
 			c.storeError(err)
 			return
 		}
@@ -293,7 +328,7 @@ func (c *Client) restoreChain(name string, chain *interop.Chain) error {
 func (c *Client) endRestored(key []byte, ttl int64, absolute bool) error {
 	at, ok := endTime(ttl, 1e6, !absolute)
 	if !ok {
-		return errors.New("Invalid TTL value, it is too far away: the key does not end")
+		return errors.New("invalid TTL value, it is too far away: the key does not end")
 	}
 	return c.server.store.Expire(c.server.ctx, string(key), at)
 }
