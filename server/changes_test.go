@@ -91,3 +91,50 @@ func TestMaxClientsWithinFiles(t *testing.T) {
 	w.expect(t, "CONFIG GET maxclients", fmt.Sprintf("*2\r\n$10\r\nmaxclients\r\n$%d\r\n%d\r\n", len(fmt.Sprint(min(most, 10_000))), min(most, 10_000)))
 	w.expect(t, fmt.Sprintf("CONFIG SET maxclients %d", most), "+OK\r\n")
 }
+
+// TestWindowsAreNotKept: a window forgets without a write, so what a client that
+// tracks has read of it is declared changed at once.
+func TestWindowsAreNotKept(t *testing.T) {
+	addr := startLocal(t)
+	for mode, reads := range map[string][]string{
+		"":        {"BF.EXISTS w x", "BF.MEXISTS w x y", "BF.CARD w"},
+		"OPTIN":   {"BF.EXISTS w x"},
+		"OPTOUT":  {"BF.EXISTS w x"},
+		"BCAST":   {"BF.EXISTS w x", "BF.INFO w ITEMS"},
+		"BCAST  ": {"MULTI", "BF.EXISTS w x", "EXEC"},
+	} {
+		w := connect(t, addr)
+		w.must(t, "HELLO 3")
+		w.must(t, "FLUSHALL")
+		w.expect(t, "BF.RESERVE w 0.01 1000 WINDOW 1s", "+OK\r\n")
+		w.must(t, "BF.ADD w x")
+		w.must(t, "BF.ADD plain x")
+		w.expect(t, strings.TrimSpace("CLIENT TRACKING ON "+mode), "+OK\r\n")
+		told := func(line string) int {
+			if mode == "OPTIN" {
+				w.must(t, "CLIENT CACHING YES")
+			}
+			w.must(t, line)
+			w.must(t, "PING") // the push is behind the answer
+			return len(w.pushes)
+		}
+		count := 0
+		for _, line := range reads {
+			count += told(line)
+		}
+		if want := len(strings.Fields(strings.Join(reads, " "))); count == 0 || count > want {
+			t.Errorf("%q: %d pushes after %q", mode, count, reads)
+		}
+		if n := told("BF.EXISTS plain x"); n != 0 {
+			t.Errorf("%q: %d pushes after a read of a filter that does not forget", mode, n)
+		}
+	}
+	w := connect(t, addr)
+	w.must(t, "HELLO 3")
+	w.expect(t, "CLIENT TRACKING ON BCAST PREFIX other", "+OK\r\n")
+	w.must(t, "BF.EXISTS w x")
+	w.must(t, "PING")
+	if len(w.pushes) != 0 {
+		t.Error("a name without the prefix is told of")
+	}
+}

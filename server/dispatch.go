@@ -65,7 +65,7 @@ func (c *Client) call(cmd *Command, args [][]byte) {
 	c.unchanged = false
 	cmd.Handler(c, args)
 	c.batch.tally.leave(cmd, c, at)
-	c.afterCall(cmd)
+	c.afterCall(cmd, args)
 	if cmd.Flags.Has(Write) && cmd.run == runNone && !c.unchanged && s.observers.Load() > 0 {
 		cmd.keys(args, func(key []byte) { s.keyWritten(c, key) }) // of runs, flushAdd has told
 	}
