@@ -2,6 +2,8 @@ package server
 
 import (
 	"fmt"
+	"log/slog"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -136,5 +138,22 @@ func TestWindowsAreNotKept(t *testing.T) {
 	w.must(t, "PING")
 	if len(w.pushes) != 0 {
 		t.Error("a name without the prefix is told of")
+	}
+}
+
+// TestWrongPasswords are counted and logged, without the log being filled.
+func TestWrongPasswords(t *testing.T) {
+	var log lockedBuffer
+	s, addr, _ := serveOn(t, newFakeStore(), Config{Password: "right", Log: slog.New(slog.NewTextHandler(&log, nil))}, transports["loops"])
+	w := connect(t, addr)
+	for range 50 {
+		w.expect(t, "AUTH wrong", "-"+textWrongPassword+"\r\n")
+	}
+	w.must(t, "HELLO 3 AUTH default wrong")
+	code, _ := get(s.HTTPHandler(HTTPConfig{}), "/metrics", func(r *http.Request) { r.SetBasicAuth("x", "wrong") })
+	w.expect(t, "AUTH right", "+OK\r\n")
+	wantLines(t, scrape(t, s, HTTPConfig{}), "bloomery_wrong_passwords_total 52")
+	if n := strings.Count(log.String(), "wrong password"); n < 1 || n > 3 || code != 401 || !strings.Contains(log.String(), "client="+w.LocalAddr().String()) {
+		t.Errorf("%d lines in the log, HTTP answers %d: %s", n, code, log.String())
 	}
 }

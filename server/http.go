@@ -168,6 +168,9 @@ func (h *web) private(next http.Handler) http.Handler {
 			_, password, given := r.BasicAuth()
 			full := equalSecret([]byte(password), config.Password)
 			read := equalSecret([]byte(password), config.ReadOnlyPassword) && config.ReadOnlyPassword != ""
+			if given && !full && !read {
+				h.server.wrongPassword(r.RemoteAddr)
+			}
 			if !given || !full && !read {
 				w.Header().Set("WWW-Authenticate", `Basic realm="bloomery", charset="UTF-8"`)
 				http.Error(w, "give the server's password by basic authentication, with any user", http.StatusUnauthorized)

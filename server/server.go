@@ -46,6 +46,7 @@ type Server struct {
 	buffered atomic.Int64
 
 	stats    stats
+	wrong    wrongPasswords
 	metrics  *metrics
 	scopes   scopes   // databases.go
 	observed observed // tracking.go
