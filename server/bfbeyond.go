@@ -3,8 +3,10 @@ package server
 import (
 	"bytes"
 	"errors"
+	"strconv"
 	"time"
 
+	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/store"
 )
@@ -103,6 +105,10 @@ func (c *Client) bfFold(args [][]byte) {
 	filter, err := c.server.store.Open(args[1])
 	if err == nil {
 		err = filter.Fold(c.server.ctx, uint64(by))
+	}
+	if errors.Is(err, bloom.ErrConfig) {
+		c.w.Error("ERR the filter cannot be folded by " + strconv.FormatInt(by, 10) + ": only by a factor of the number of its blocks, which may have few")
+		return
 	}
 	if err != nil {
 		c.storeError(err)

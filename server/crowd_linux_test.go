@@ -76,6 +76,39 @@ func (c *fakeConn) RemoteAddr() net.Addr {
 }
 func (c *fakeConn) Close() error { c.closed = true; return nil }
 
+// TestServeLoading asks over HTTP before there is a server, and then it.
+func TestServeLoading(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ask := func(path string, want int, text string) {
+		t.Helper()
+		reply, err := (&http.Client{Timeout: 5 * time.Second}).Get("http://" + l.Addr().String() + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if reply.StatusCode != want || string(body) != text {
+			t.Errorf("%s: %d %q, want %d %q", path, reply.StatusCode, body, want, text)
+		}
+	}
+	loaded := ServeLoadingOn(l, Config{})
+	for range 2 {
+		ask("/healthz", 200, "ok\n")
+		ask("/readyz", 503, "not ready: reading the data\n")
+		ask("/metrics", 503, "not ready: reading the data\n")
+	}
+	loaded()
+	loaded()
+	s := newQuiet(t, newFakeStore(), Config{})
+	go s.ServeHTTPOn(l, HTTPConfig{})
+	ask("/healthz", 200, "ok\n")
+	ask("/readyz", 200, "ready\n")
+	s.Shutdown(t.Context())
+}
+
 // TestHTTPLimit fills the room with connections of strangers: they do not keep this
 // machine out, nor new ones, unless all are busy.
 func TestHTTPLimit(t *testing.T) {
