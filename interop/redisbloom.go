@@ -145,6 +145,20 @@ const (
 // NewChain makes an empty chain of one layer. The error wraps [bloom.ErrConfig],
 // or [bloom.ErrLimit] if the layer would be larger than 2^45 bits, or is Grant's.
 func NewChain(config ChainConfig) (*Chain, error) {
+	c, first, err := config.plan()
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.makeLayer(first)
+	if err != nil {
+		return nil, err
+	}
+	c.newest.Store(l)
+	return c, nil
+}
+
+// plan returns the chain without its first layer, and that.
+func (config ChainConfig) plan() (*Chain, link, error) {
 	if config.Keys == 0 {
 		config.Keys = 100
 	}
@@ -155,7 +169,7 @@ func NewChain(config ChainConfig) (*Chain, error) {
 		config.Growth = 2
 	}
 	if !(config.Rate > 0 && config.Rate < 1) {
-		return nil, fmt.Errorf("%w: a rate lies between 0 and 1, not at %v", bloom.ErrConfig, config.Rate)
+		return nil, link{}, fmt.Errorf("%w: a rate lies between 0 and 1, not at %v", bloom.ErrConfig, config.Rate)
 	}
 	c := &Chain{grant: config.Grant, release: config.Release, growth: config.Growth, options: optNoRound | optForce64}
 	rate := config.Rate
@@ -164,27 +178,28 @@ func NewChain(config ChainConfig) (*Chain, error) {
 	} else {
 		rate *= 0.5
 	}
-	first, err := c.newLayer(config.Keys, rate)
-	if err != nil {
-		return nil, err
-	}
-	c.newest.Store(first)
-	return c, nil
+	first, err := planLayer(config.Keys, rate)
+	return c, first, err
 }
 
-// newLayer makes a layer with the module's arithmetic.
-func (c *Chain) newLayer(entries uint64, rate float64) (*layer, error) {
+// planLayer works out a layer with the module's arithmetic.
+func planLayer(entries uint64, rate float64) (link, error) {
 	if !(rate > 0) {
-		return nil, fmt.Errorf("%w: half of the last rate is zero", bloom.ErrLimit)
+		return link{}, fmt.Errorf("%w: half of the last rate is zero", bloom.ErrLimit)
 	}
 	perKey := math.Abs(logNearest(rate) / 0.480453013918201)
 	m := float64(entries) * perKey
 	if !(m <= kernel.MaxModularBits) {
-		return nil, fmt.Errorf("%w: %d keys at rate %v need more than the %d bits that a layer may have", bloom.ErrLimit, entries, rate, uint64(kernel.MaxModularBits))
+		return link{}, fmt.Errorf("%w: %d keys at rate %v need more than the %d bits that a layer may have", bloom.ErrLimit, entries, rate, uint64(kernel.MaxModularBits))
 	}
 	bits := (max(uint64(m), 1) + 63) / 64 * 64
-	l := &layer{entries: entries, rate: rate, perKey: perKey}
-	return l, c.provide(l, bits, probesOf(perKey))
+	return link{bytes: bits / 8, bits: bits, entries: entries, rate: rate, perKey: perKey, probes: probesOf(perKey)}, nil
+}
+
+// makeLayer makes an empty layer, if it is granted.
+func (c *Chain) makeLayer(plan link) (*layer, error) {
+	l := plan.layer()
+	return l, c.provide(l, plan.bits, plan.probes)
 }
 
 func probesOf(perKey float64) uint32 { return uint32(math.Ceil(0.693147180559945 * perKey)) }
@@ -347,7 +362,11 @@ func (c *Chain) appendLayer(last *layer) error {
 	if growth == 0 || last.entries == 0 || last.entries > math.MaxUint64/growth || last.index+1 >= maxChain {
 		return fmt.Errorf("%w: no layer is %d times as large as one for %d keys", ErrInsert, growth, last.entries)
 	}
-	next, err := c.newLayer(last.entries*growth, last.rate*0.5)
+	plan, err := planLayer(last.entries*growth, last.rate*0.5)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInsert, err)
+	}
+	next, err := c.makeLayer(plan)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInsert, err)
 	}

@@ -240,6 +240,18 @@ func (r *rdbReader) bits(l link, layer *layer) error {
 	return layer.readBits(io.LimitReader(r, int64(length)), l)
 }
 
+// RedisDumpIntact reports whether a payload of Redis's DUMP ends in the checksum of all before
+// it, and in a version that this package knows: if not, it was damaged, and what its
+// bytes say is nothing to go by.
+func RedisDumpIntact(payload []byte) bool {
+	const trailer = 2 + 8
+	if len(payload) < trailer {
+		return false
+	}
+	at := len(payload) - 8
+	return ^crc64.Update(rdbCRCStart, rdbTable, payload[:at]) == binary.LittleEndian.Uint64(payload[at:])
+}
+
 func (r *rdbReader) trailer() error {
 	var version [2]byte
 	r.bytes(version[:])

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/bloomery/bloom/internal/resp"
 	"github.com/bloomery/bloom/store"
@@ -88,9 +89,7 @@ func (b *batch) execute(c *Client, sent []byte) (used int) {
 		if err != nil {
 			if err != resp.ErrIncomplete {
 				b.flush()
-				c.w.Error("ERR " + err.Error())
-				b.tally.metrics.refuseProtocol(c, err)
-				c.end()
+				c.refuseProtocol(err)
 			}
 			break
 		}
@@ -197,8 +196,9 @@ func (b *batch) flushExists() {
 	b.misses += int64(len(b.answers)) - found
 }
 
-// flushAdd executes a run of BF.ADD. A key that the filter does not take ends its
-// command, whose array is cut there, and not the run.
+// flushAdd executes a run of BF.ADD. Where a filter without growth is full, the
+// array of a command is cut at the first key that is not taken, as RedisBloom does,
+// and the run goes on.
 func (b *batch) flushAdd() {
 	s := b.server
 	filter, err := s.openOrCreate(b.name)
@@ -214,6 +214,10 @@ func (b *batch) flushAdd() {
 		n, err := filter.Add(s.ctx, b.keys[from:], b.answers[from:])
 		taken := from + n
 		b.tally.added(b.answers[from:taken])
+		if err != nil && !errors.Is(err, store.ErrFull) {
+			b.answerRest(filter, next, from, taken, err)
+			break
+		}
 		for next < len(b.replies) && (err == nil || from+int(b.replies[next].keys) <= taken) {
 			keys := int(b.replies[next].keys)
 			b.answer(b.replies[next], b.answers[from:from+keys])
@@ -238,6 +242,43 @@ func (b *batch) flushAdd() {
 		for _, reply := range b.replies {
 			s.keyWritten(reply.client, b.name)
 		}
+	}
+}
+
+// answerRest answers the replies from the one on whose keys begin at from, when the
+// filter has taken those before taken and can take no new one: each such key has the
+// error for its answer. They are not tried one by one. A key that is there already
+// is told so.
+func (b *batch) answerRest(filter store.Filter, next, from, taken int, err error) {
+	s := b.server
+	if filter.Contains(s.ctx, b.keys[taken:], b.answers[taken:]) != nil {
+		clear(b.answers[taken:])
+	}
+	text := storeErrorText(err)
+	for _, reply := range b.replies[next:] {
+		w, failed := &reply.client.w, false
+		if reply.list {
+			w.Array(int(reply.keys))
+		}
+		for at := from; at < from+int(reply.keys); at++ {
+			switch {
+			case at < taken:
+				w.Bool(b.answers[at])
+			case b.answers[at]:
+				w.Bool(false)
+				b.tally.seen++
+			default:
+				w.Error(text)
+				failed = true
+			}
+		}
+		if failed {
+			s.metrics.refuseMemory(err)
+		}
+		if failed && !reply.list {
+			b.tally.failRun(b.kind, false)
+		}
+		from += int(reply.keys)
 	}
 }
 
@@ -294,5 +335,6 @@ func (s *Server) openOrCreate(name []byte) (store.Filter, error) {
 	if err == nil {
 		return filter, nil
 	}
-	return s.openOrCreateAs(name, *s.filter.Load(), err)
+	spec := *s.filter.Load()
+	return s.openOrCreateAs(name, spec, spec.Growth, err)
 }

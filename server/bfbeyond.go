@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"strconv"
 	"time"
 
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/store"
 )
 
@@ -64,9 +67,7 @@ func (c *Client) bfMerge(args [][]byte) {
 		switch {
 		case errors.Is(err, store.ErrNotFound) && len(sources) > 0:
 			err = c.makeAside(args[1], false, time.Time{}, func(aside string) error {
-				spec := sources[0].Info().Spec
-				spec.Expires = time.Time{}
-				to, err := s.store.Create(s.ctx, aside, spec)
+				to, err := s.createLike(aside, sources[0])
 				if err != nil {
 					return err
 				}
@@ -96,8 +97,27 @@ func mergeAll(ctx context.Context, to store.Filter, sources []store.Filter) erro
 	return nil
 }
 
+// createLike makes an empty filter that others can be merged into which can be merged
+// into this one: of the same layers. When the filter ends, and what its adds are
+// promised, are not taken over, as those belong to its name.
+func (s *Server) createLike(name string, like store.Filter) (store.Filter, error) {
+	spec := like.Info().Spec
+	if spec.Kind != store.RedisBloom {
+		spec.Expires, spec.Level = time.Time{}, store.StoreLevel
+		return s.store.Create(s.ctx, name, spec)
+	}
+	_, header, err := like.Dump(0)
+	if err != nil {
+		return nil, err
+	}
+	if header, err = interop.EmptyHeader(header); err != nil {
+		return nil, err
+	}
+	return s.store.Load(s.ctx, name, header)
+}
+
 func (c *Client) bfFold(args [][]byte) {
-	by, ok := parseInteger(args[2])
+	by, ok := integer(args[2])
 	if !ok || by < 1 {
 		c.w.Error("ERR bad factor: a whole number, 1 or more")
 		return
@@ -105,6 +125,10 @@ func (c *Client) bfFold(args [][]byte) {
 	filter, err := c.server.store.Open(args[1])
 	if err == nil {
 		err = filter.Fold(c.server.ctx, uint64(by))
+	}
+	if errors.Is(err, bloom.ErrConfig) {
+		c.w.Error("ERR the filter cannot be folded by " + strconv.FormatInt(by, 10) + ": only by a factor of the number of its blocks, which may have few")
+		return
 	}
 	if err != nil {
 		c.storeError(err)

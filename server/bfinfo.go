@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -40,7 +41,7 @@ var infoFields = []infoField{
 	{"CAPACITY", "Capacity", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(info.Room)) }},
 	{"SIZE", "Size", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(info.Bytes)) }},
 	{"FILTERS", "Number of filters", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(len(info.Layers))) }},
-	{"ITEMS", "Number of items inserted", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(info.Items)) }},
+	{"ITEMS", "Number of items inserted", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(min(info.Items, math.MaxInt64))) }},
 	{"EXPANSION", "Expansion rate", func(c *Client, _ store.Filter, info *store.Info) {
 		if info.Growth == 0 {
 			c.w.Null()
@@ -119,7 +120,7 @@ func (c *Client) bfCard(args [][]byte) {
 	case err != nil:
 		c.storeError(err)
 	default:
-		c.w.Integer(int64(filter.Info().Items))
+		c.w.Integer(int64(min(filter.Info().Items, math.MaxInt64))) // a dump may say more
 	}
 }
 

@@ -166,13 +166,13 @@ func (c *Client) reset(args [][]byte) {
 }
 
 func (c *Client) wait(args [][]byte) {
-	replicas, ok := integer(args[1])
+	_, ok := integer(args[1])
 	timeout, okToo := integer(args[2])
 	switch {
 	case !ok || !okToo:
 		c.w.Error(textInteger)
-	case replicas < 0 || timeout < 0:
-		c.w.Error("ERR value is out of range, must be positive")
+	case timeout < 0:
+		c.w.Error("ERR timeout is negative")
 	default:
 		c.w.Integer(0)
 	}

@@ -11,7 +11,7 @@ func (l *loop) depart(k *socket) {
 	l.watch(k)
 	go func() {
 		if c.detour.command == nil {
-			c.growInput()
+			c.growInput(trickleBytes)
 		} else if err := l.server.takeDetour(c); err != nil {
 			l.server.fail(err)
 			c.kill()
@@ -68,20 +68,13 @@ func (l *loop) watch(k *socket) {
 	}
 }
 
-// growInput makes room for more of a long command: as much again as has come, so that
-// it takes few reads, and no more memory than twice what it is.
-func (c *Client) growInput() {
-	more := min(max(trickleBytes, len(c.in)), max(roomBytes, len(c.in)/4))
-	c.in = appendPieces(make([]byte, 0, len(c.in)+more), c.in)
-}
-
 // eat takes off what is executed of what has come.
 func (l *loop) eat(k *socket) {
 	c := k.client
 	if k.eaten == 0 {
 		return
 	}
-	c.in = c.in[:copy(c.in, c.in[k.eaten:])]
+	c.eat(k.eaten)
 	k.eaten = 0
 	if len(c.in) == 0 {
 		l.keep(c.in)

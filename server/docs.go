@@ -106,7 +106,7 @@ func (c *Client) commandInfos(rows []*Command) {
 			return
 		}
 		if row == nil {
-			c.w.NullArray()
+			c.w.Null()
 		} else {
 			c.infoOf(row)
 		}

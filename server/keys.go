@@ -75,7 +75,19 @@ func (c *Client) del(args [][]byte) {
 	for i, key := range args[1:] {
 		names[i] = string(key)
 	}
+	var there [][]byte // that somebody may want to know of
+	if c.server.observers.Load() > 0 {
+		for _, key := range args[1:] {
+			if c.kind(key) != store.None {
+				there = append(there, key)
+			}
+		}
+	}
 	n, err := c.server.store.Drop(c.server.ctx, names...)
+	for _, key := range there {
+		c.server.keyWritten(c, key)
+	}
+	c.unchanged = true // but for these
 	if err != nil {
 		c.storeError(err)
 		return
@@ -101,12 +113,16 @@ func (c *Client) rename(args [][]byte) {
 	onlyFree := is(args[0], "RENAMENX")
 	switch {
 	case c.kind(args[1]) == store.None:
+		c.unchanged = true
 		c.w.Error(textNoKey)
 		return
 	case onlyFree && c.kind(args[2]) != store.None:
+		c.unchanged = true
 		c.w.Integer(0)
 		return
-	case from != to:
+	case from == to:
+		c.unchanged = true
+	default:
 		if err := c.server.store.Rename(c.server.ctx, from, to); err != nil {
 			c.storeError(err)
 			return
@@ -121,6 +137,7 @@ func (c *Client) rename(args [][]byte) {
 
 // copyKey is COPY source destination [DB n] [REPLACE].
 func (c *Client) copyKey(args [][]byte) {
+	c.unchanged = true // but for the destination, which may be in another database
 	to, replace := args[2], false
 	for i := 3; i < len(args); i++ {
 		switch {
@@ -164,7 +181,7 @@ func (c *Client) copyKey(args [][]byte) {
 		return
 	}
 	if c.server.observers.Load() > 0 {
-		c.server.keyWritten(c, to) // perhaps in another database
+		c.server.keyWritten(c, to)
 	}
 	c.w.Integer(1)
 }
@@ -186,8 +203,8 @@ func (c *Client) keys(args [][]byte) {
 
 // scan is SCAN cursor [MATCH pattern] [COUNT n] [TYPE type].
 func (c *Client) scan(args [][]byte) {
-	cursor, err := strconv.ParseUint(string(args[1]), 10, 64)
-	if err != nil {
+	cursor, ok := parseCursor(string(args[1]))
+	if !ok {
 		c.w.Error("ERR invalid cursor")
 		return
 	}
@@ -230,6 +247,24 @@ func (c *Client) scan(args [][]byte) {
 	c.bulks(found)
 }
 
+// parseCursor reads a cursor as Redis does, by strtoul: empty is 0, and -1 the last
+// one there can be.
+func parseCursor(text string) (cursor uint64, ok bool) {
+	digits := strings.TrimPrefix(text, "+")
+	digits, negative := strings.CutPrefix(digits, "-")
+	if text == "" {
+		return 0, true
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if len(text)-len(digits) > 1 || err != nil {
+		return 0, false
+	}
+	if negative {
+		n = -n
+	}
+	return n, true
+}
+
 // randomKey picks one of all names, each with the same chance.
 func (c *Client) randomKey(args [][]byte) {
 	picked, seen := "", 0
@@ -260,11 +295,12 @@ func (c *Client) flushAll(args [][]byte) {
 	if !c.isFlush(args) {
 		return
 	}
+	changed := c.server.watchedNames(-1)
 	if err := c.server.store.Clear(c.server.ctx); err != nil {
 		c.storeError(err)
 		return
 	}
-	c.server.allWritten(-1)
+	c.server.allWritten(changed)
 	c.w.SimpleString("OK")
 }
 
@@ -273,6 +309,7 @@ func (c *Client) flushDB(args [][]byte) {
 		return
 	}
 	s := c.server
+	changed := s.watchedNames(c.db)
 	var err error
 	if s.scoped() {
 		var names []string
@@ -289,7 +326,7 @@ func (c *Client) flushDB(args [][]byte) {
 		c.storeError(err)
 		return
 	}
-	s.allWritten(c.db)
+	s.allWritten(changed)
 	c.w.SimpleString("OK")
 }
 

@@ -31,7 +31,9 @@ type loop struct {
 	ready   []*socket // that are in the batch
 	dirty   []*socket // that have to be looked at besides: woken, or with output to send
 	leaving []*socket // that stop was called of; see leave
-	events  []unix.EpollEvent
+
+	lingering []*socket // see linger
+	events    []unix.EpollEvent
 
 	// room takes what is read; room[:used] is in the batch.
 	room []byte
@@ -52,13 +54,12 @@ type loop struct {
 
 // Sizes of a loop.
 const (
-	roomBytes    = 1 << 20
-	readBytes    = 32 << 10 // of a connection, in one turn
-	sendBytes    = 1 << 20  // to a connection, in one turn
-	trickleBytes = 2 << 10  // room for more of a command that has begun, at least
-	bufferBytes  = 64 << 10 // larger ones are not kept for replies
-	maxEvents    = 512
-	maxBuffers   = 256
+	roomBytes   = 1 << 20
+	readBytes   = 32 << 10 // of a connection, in one turn
+	sendBytes   = 1 << 20  // to a connection, in one turn
+	bufferBytes = 64 << 10 // larger ones are not kept for replies
+	maxEvents   = 512
+	maxBuffers  = 256
 )
 
 // A socket is a connection of a loop.
@@ -77,6 +78,7 @@ type socket struct {
 	broken  bool // the other side is gone: close
 	closed  bool
 
+	lingerEnd   time.Time // in loop.lingering: when it ends in any case
 	quiet, last time.Time // in loop.leaving: when nothing has come for long enough, and when it ends in any case
 
 	rest []byte // what could not be sent before the client went away
@@ -249,6 +251,7 @@ func (l *loop) run() {
 			l.open()
 		}
 		l.leave()
+		l.endLingering()
 		l.finish()
 		l.sweep()
 	}
@@ -270,7 +273,7 @@ func (l *loop) wait() (int, error) {
 
 // patience is how long to wait for events, in milliseconds; -1 for ever.
 func (l *loop) patience() int {
-	if len(l.leaving) > 0 {
+	if len(l.leaving) > 0 || len(l.lingering) > 0 {
 		return int(drainTime.Milliseconds())
 	}
 	if l.server.limits.Load().Idle > 0 {
@@ -364,6 +367,9 @@ func (l *loop) read(k *socket) bool {
 	if k.away { // the other side is gone: it will be seen
 		return false
 	}
+	if k.lingers(c) {
+		return l.swallow(k)
+	}
 	if c.ending || k.broken || k.closed {
 		k.broken = true // the last words were sent to nobody
 		l.dirty = append(l.dirty, k)
@@ -379,15 +385,15 @@ func (l *loop) read(k *socket) bool {
 	long := len(c.in) > 0
 	into := l.room[l.used:min(l.used+readBytes, len(l.room))]
 	if long {
-		// As much again as has come: so a long command takes few reads, and no more
-		// memory than twice what it is. One that trickles keeps the buffer that it has.
-		if cap(c.in)-len(c.in) < trickleBytes {
-			if len(c.in) > pieceBytes {
-				c.detour = &detour{} // to copy it all takes the time of others
-				l.dirty = append(l.dirty, k)
-				return false
-			}
-			c.growInput()
+		if len(c.in) > pieceBytes && c.inputIsShort(trickleBytes) {
+			c.detour = &detour{} // to copy it all takes the time of others
+			l.dirty = append(l.dirty, k)
+			return false
+		}
+		if !c.growInput(trickleBytes) {
+			k.reading = true
+			l.ready = append(l.ready, k)
+			return false
 		}
 		into = c.in[len(c.in):cap(c.in)]
 	}
@@ -473,18 +479,17 @@ func (l *loop) deliver(k *socket) {
 	replies = append(replies, pushed...)
 	switch {
 	case len(c.out) > 0:
-		c.out = append(c.out, replies...)
+		c.setOut(append(c.out, replies...))
 		l.keep(replies)
-		c.out = c.out[l.send(k, c.out):]
+		c.sentOut(l.send(k, c.out))
 	default:
 		n := l.send(k, replies)
 		if n < len(replies) && cap(replies) > bufferBytes {
-			c.out = replies[n:] // to copy a chunk of a dump takes the time of others
+			c.setOut(replies)
+			c.sentOut(n)
 			break
 		}
-		if n < len(replies) {
-			c.out = append(c.out[:0:0], replies[n:]...)
-		}
+		c.setOut(append([]byte(nil), replies[n:]...)) // many may read slowly
 		l.keep(replies)
 	}
 	if len(c.out) > l.server.limits.Load().OutputBytes {
@@ -492,12 +497,16 @@ func (l *loop) deliver(k *socket) {
 		c.end()
 		k.broken = true
 	}
-	if k.broken || c.ending && len(c.out) == 0 {
+	if !c.count(c.held()) {
+		c.dropLargest()
+		k.broken = true
+	}
+	if k.broken || c.ending && len(c.out) == 0 && !l.linger(k) {
 		l.close(k)
 		return
 	}
-	if len(c.out) == 0 {
-		c.out = nil
+	if k.lingers(c) {
+		return
 	}
 	if c.detour != nil {
 		l.depart(k)

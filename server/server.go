@@ -42,7 +42,11 @@ type Server struct {
 	// watched keys.
 	observers atomic.Int64
 
+	// buffered is what all clients have in their buffers; see buffers.go.
+	buffered atomic.Int64
+
 	stats    stats
+	wrong    wrongPasswords
 	metrics  *metrics
 	scopes   scopes   // databases.go
 	observed observed // tracking.go
@@ -82,6 +86,8 @@ type stats struct {
 // New returns a server of what the store has. The store stays the caller's, to
 // close after the server.
 func New(st store.Store, config Config) (*Server, error) {
+	_, memory := st.Usage()
+	config.Limits = config.Limits.within(memory)
 	config, err := config.filled()
 	if err != nil {
 		return nil, err
@@ -231,6 +237,8 @@ func (s *Server) forget(c *Client) {
 	s.mu.Lock()
 	delete(s.clients, c.id)
 	s.mu.Unlock()
+	c.count(0)
+	c.countPushed(0)
 	s.clientGone(c)
 	s.running.Done()
 }

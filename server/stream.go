@@ -3,9 +3,9 @@ package server
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +33,7 @@ const (
 	writeTime     = time.Minute           // to take a reply, where Limits.Idle does not say
 	drainTime     = 20 * time.Millisecond // how long nothing may come, at the end of the server
 	drainLimit    = time.Second           // how long one may go on sending then
+	lingerTime    = 3 * time.Second       // how long one may go on that was refused
 )
 
 func newStream(c *Client, conn net.Conn) *stream {
@@ -110,6 +111,7 @@ func (t *stream) run() {
 		}
 		conn.SetDeadline(time.Time{})
 	}
+	defer t.linger()
 	for !c.ending {
 		t.deadlineMu.Lock()
 		t.waits = time.Now()
@@ -118,7 +120,12 @@ func (t *stream) run() {
 		if t.isStopping() && time.Now().After(t.last) {
 			return
 		}
-		c.in = slices.Grow(c.in, min(max(readStream, len(c.in)), 1<<20))
+		if !c.growInput(readStream) {
+			t.mu.Lock()
+			t.flush()
+			t.mu.Unlock()
+			return
+		}
 		n, err := t.conn.Read(c.in[len(c.in):cap(c.in)])
 		if n > 0 && !t.received(n) {
 			return
@@ -130,6 +137,21 @@ func (t *stream) run() {
 			return
 		}
 	}
+}
+
+// linger lets a client that was refused read why, which is busy sending and would
+// see its connection reset: see lingerTime.
+func (t *stream) linger() {
+	half, ok := t.conn.(interface{ CloseWrite() error })
+	if !t.client.lingers || !ok || half.CloseWrite() != nil {
+		return
+	}
+	t.deadlineMu.Lock()
+	if !t.isStopping() {
+		t.conn.SetReadDeadline(time.Now().Add(lingerTime))
+	}
+	t.deadlineMu.Unlock()
+	io.Copy(io.Discard, t.conn)
 }
 
 // readStream is how much room there is at least for what is read at once.
@@ -153,11 +175,17 @@ func (t *stream) received(n int) bool {
 	if !ok {
 		return false
 	}
-	c.in = c.in[:copy(c.in, c.in[used:])]
+	c.eat(used)
 	if len(c.in) == 0 && cap(c.in) > 4*readStream {
 		c.in = nil
 	}
-	return t.flush()
+	if !c.count(c.held()) {
+		c.dropLargest()
+		return false
+	}
+	sent := t.flush()
+	c.count(c.held())
+	return sent
 }
 
 // execute executes what has come and returns how many bytes that was. A long command

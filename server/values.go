@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"time"
 
@@ -42,7 +43,7 @@ func init() {
 			}},
 		&Command{Name: "dump", Arity: 2, Flags: ReadOnly | Long, Categories: []string{"keyspace", "read", "slow"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).dump,
 			Since: "2.6.0", Group: "generic", Complexity: "O(M) where M is the size of the filter", Summary: "Writes a filter of RedisBloom's kind as Redis does.", Arguments: []Argument{key}},
-		&Command{Name: "restore", Arity: -4, Flags: Write | DenyMemory | Long, Categories: []string{"keyspace", "write", "slow", "dangerous"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).restore,
+		&Command{Name: "restore", Arity: -4, Flags: Write | DenyMemory | Payload | Long, Categories: []string{"keyspace", "write", "slow", "dangerous"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).restore,
 			Since: "2.6.0", Group: "generic", Complexity: "O(M) where M is the size of the filter", Summary: "Reads what DUMP of a filter has written, here or in Redis.",
 			Arguments: []Argument{key, {Name: "ttl", Type: "integer"}, {Name: "serialized-value", Type: "string"}, word("REPLACE"), word("ABSTTL"),
 				{Name: "seconds", Type: "integer", Token: "IDLETIME", Optional: true}, {Name: "frequency", Type: "integer", Token: "FREQ", Optional: true}}},
@@ -84,7 +85,7 @@ func (c *Client) objectEncoding(args [][]byte) {
 
 func (c *Client) objectFreq(args [][]byte) {
 	if c.existing(args[2]) {
-		c.w.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked.")
+		c.w.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
 	}
 }
 
@@ -111,8 +112,12 @@ func (c *Client) memoryUsage(args [][]byte) {
 			c.w.Error(textSyntax)
 			return
 		}
-		if n, ok := integer(args[4]); !ok || n < 0 {
+		switch n, ok := integer(args[4]); {
+		case !ok:
 			c.w.Error(textInteger)
+			return
+		case n < 0:
+			c.w.Error(textSyntax)
 			return
 		}
 	}
@@ -164,19 +169,25 @@ func (c *Client) dump(args [][]byte) {
 		c.storeError(err)
 		return
 	}
-	info, limit := filter.Info(), c.server.limits.Load().OutputBytes
+	info, limit := filter.Info(), c.server.limits.Load().PayloadBytes
 	if info.Kind != store.RedisBloom {
 		c.w.Error("ERR DUMP writes RedisBloom's format, which has no room for a filter of another kind; BF.SCANDUMP and BF.LOADCHUNK carry it to another Bloomery")
 		return
 	}
-	if info.Bytes > uint64(limit) {
-		c.w.Error(fmt.Sprintf("ERR the filter has %d bytes, and a reply at most %d: use BF.SCANDUMP and BF.LOADCHUNK, which go piece by piece", info.Bytes, limit))
+	// What RESTORE would not take is not answered. The bits are nearly all of it.
+	size := dumpOverhead * uint64(1+len(info.Layers))
+	for _, layer := range info.Layers {
+		size += layer.Bytes
+	}
+	if size > uint64(limit) {
+		c.server.metrics.refuse(limitPayload)
+		c.w.Error(fmt.Sprintf("ERR the filter's %d bytes are too many: use BF.SCANDUMP and BF.LOADCHUNK, which go piece by piece", size) + limitSuffix(limitPayload, limit))
 		return
 	}
 	var payload bytes.Buffer
 	chain, err := chainOf(filter)
 	if err == nil {
-		payload.Grow(int(info.Bytes)) // what grows is copied as a whole
+		payload.Grow(int(size))
 		err = chain.WriteRedisDump(&payload)
 		chain.Close()
 	}
@@ -186,6 +197,9 @@ func (c *Client) dump(args [][]byte) {
 	}
 	c.bulk(payload.Bytes())
 }
+
+// dumpOverhead is more than what a layer, and the rest of a dump, take beside bits.
+const dumpOverhead = 128
 
 // chainOf copies a filter of RedisBloom's kind, by its dump.
 func chainOf(filter store.Filter) (*interop.Chain, error) {
@@ -214,49 +228,77 @@ func chainOf(filter store.Filter) (*interop.Chain, error) {
 	}
 }
 
+// restoreOptions are RESTORE's.
+type restoreOptions struct{ replace, absolute bool }
+
+// parseRestore reads [REPLACE] [ABSTTL] [IDLETIME n | FREQ n]. The last two are of no
+// use here.
+func parseRestore(words [][]byte) (o restoreOptions, refusal string) {
+	used := ""
+	for i := 0; i < len(words); i++ {
+		var most int64
+		switch {
+		case is(words[i], "REPLACE"):
+			o.replace = true
+			continue
+		case is(words[i], "ABSTTL"):
+			o.absolute = true
+			continue
+		case is(words[i], "IDLETIME") && i+1 < len(words) && used != "FREQ":
+			used, most = "IDLETIME", math.MaxInt64
+		case is(words[i], "FREQ") && i+1 < len(words) && used != "IDLETIME":
+			used, most = "FREQ", math.MaxUint8
+		default:
+			return o, textSyntax
+		}
+		i++
+		n, ok := integer(words[i])
+		switch {
+		case !ok:
+			return o, textInteger
+		case (n < 0 || n > most) && used == "FREQ":
+			return o, "ERR Invalid FREQ value, must be >= 0 and <= 255"
+		case n < 0:
+			return o, "ERR Invalid IDLETIME value, must be >= 0"
+		}
+	}
+	return o, ""
+}
+
 // restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME n] [FREQ n].
 func (c *Client) restore(args [][]byte) {
-	replace, absolute := false, false
-	for i := 4; i < len(args); i++ {
-		switch {
-		case is(args[i], "REPLACE"):
-			replace = true
-		case is(args[i], "ABSTTL"):
-			absolute = true
-		case (is(args[i], "IDLETIME") || is(args[i], "FREQ")) && i+1 < len(args):
-			i++ // of no use here
-		default:
-			c.w.Error(textSyntax)
-			return
-		}
-	}
+	o, refusal := parseRestore(args[4:])
 	ttl, ok := integer(args[2])
-	switch {
+	switch { // in Redis's order
+	case refusal != "":
+	case !o.replace && c.kind(args[1]) != store.None:
+		refusal = textBusy
 	case !ok:
-		c.w.Error(textInteger)
-		return
+		refusal = textInteger
 	case ttl < 0:
-		c.w.Error("ERR Invalid TTL value, must be >= 0")
-		return
+		refusal = "ERR Invalid TTL value, must be >= 0"
 	}
 	var ends time.Time
-	if ttl > 0 {
-		if ends, ok = endTime(ttl, time.Millisecond, !absolute); !ok {
-			c.w.Error("ERR Invalid TTL value, it is too far away")
-			return
+	if refusal == "" && ttl > 0 {
+		if ends, ok = endTime(ttl, time.Millisecond, !o.absolute); !ok {
+			refusal = "ERR Invalid TTL value, it is too far away"
 		}
 	}
-	if !replace && c.kind(args[1]) != store.None {
-		c.w.Error(textBusy)
+	if refusal != "" {
+		c.w.Error(refusal)
 		return
 	}
 	file, err := redisDump.Read(bytes.NewReader(args[3]), interop.Options{Limit: int64(len(args[3]))})
-	if err != nil {
-		c.w.Error("ERR DUMP payload version or checksum are wrong, or it is no filter: " + reason(err))
+	switch {
+	case err != nil && !interop.RedisDumpIntact(args[3]):
+		c.w.Error("ERR DUMP payload version or checksum are wrong")
+		return
+	case err != nil:
+		c.w.Error("ERR Bad data format: " + reason(err))
 		return
 	}
 	defer file.Close()
-	err = c.makeAside(args[1], replace, ends, func(aside string) error {
+	err = c.makeAside(args[1], o.replace, ends, func(aside string) error {
 		return c.loadChain(aside, file.Filter.(*interop.Chain))
 	})
 	switch {
