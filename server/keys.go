@@ -190,10 +190,13 @@ func (c *Client) dbSize(args [][]byte) { c.w.Integer(int64(c.server.keysIn()[c.d
 
 // keys is KEYS.
 func (c *Client) keys(args [][]byte) {
-	pattern := string(args[1])
+	pattern, ok := c.glob(args[1])
+	if !ok {
+		return
+	}
 	var found []string
 	for name := range c.server.allNames {
-		if db, key := splitName(name); db == c.db && matches(pattern, key) {
+		if db, key := splitName(name); db == c.db && pattern.matches(key) {
 			found = append(found, key)
 		}
 	}
@@ -208,14 +211,16 @@ func (c *Client) scan(args [][]byte) {
 		c.w.Error("ERR invalid cursor")
 		return
 	}
-	pattern, kind, count := "", "", int64(10)
+	pattern, kind, count := newGlob("*"), "", int64(10)
 	for i := 2; i < len(args); i += 2 {
 		switch {
 		case i+1 == len(args):
 			c.w.Error(textSyntax)
 			return
 		case is(args[i], "MATCH"):
-			pattern = string(args[i+1])
+			if pattern, ok = c.glob(args[i+1]); !ok {
+				return
+			}
 		case is(args[i], "TYPE"):
 			kind = string(args[i+1])
 		case is(args[i], "COUNT"):
@@ -238,7 +243,7 @@ func (c *Client) scan(args [][]byte) {
 	found := make([]string, 0, len(names))
 	for _, name := range names {
 		db, key := splitName(name)
-		if db == c.db && (pattern == "" || matches(pattern, key)) && (kind == "" || strings.EqualFold(typeName(c.kind([]byte(name))), kind)) {
+		if db == c.db && pattern.matches(key) && (kind == "" || strings.EqualFold(typeName(c.kind([]byte(name))), kind)) {
 			found = append(found, key)
 		}
 	}
