@@ -157,3 +157,45 @@ func TestWrongPasswords(t *testing.T) {
 		t.Errorf("%d lines in the log, HTTP answers %d: %s", n, code, log.String())
 	}
 }
+
+// TestCountsOfDatabases counts the names of each database through all ways in which
+// names come and go, without looking at them.
+func TestCountsOfDatabases(t *testing.T) {
+	local := openLocal(t, 1<<30)
+	if err := local.Set(t.Context(), "\x005:before", nil); err != nil {
+		t.Fatal(err)
+	}
+	s, addr, _ := serveOn(t, local, Config{}, transports["loops"])
+	w := connect(t, addr)
+	for _, line := range []string{
+		"SET a 1", "SET a 2", "SET b 1", "BF.ADD f x", "SELECT 3", "SET a 1", "BF.ADD f x", "BF.INSERT g EXPANSION 0 ITEMS x", "COPY a c DB 9", "RENAME a z", "SET y 1", "RENAME y z", "RENAMENX z y", "BF.SWAP f g",
+		"BF.MERGE m f", "SET gone 1 PX 1", "DEL m none", "SELECT 9", "SET x 1 PX 200", "SELECT 0", "FLUSHDB", "SET q 1", "SELECT 3", "EXPIRE y -1", "RESTORE",
+	} {
+		w.must(t, line)
+		waitFor(t, func() bool { // names whose time is over are counted for some moments
+			var want [databases]int
+			for name := range s.allNames {
+				db, _ := splitName(name)
+				want[db]++
+			}
+			return s.keysIn() == want
+		})
+	}
+	if got := s.keysIn(); got[5] != 1 || got[3] != 2 || got[0] != 1 {
+		t.Errorf("names of the databases: %v", got)
+	}
+	waitFor(t, func() bool { return s.keysIn()[9] == 1 })
+	w.expect(t, "DBSIZE", ":2\r\n")
+	seen := map[string]bool{}
+	for range 200 {
+		seen[w.must(t, "RANDOMKEY")] = true
+	}
+	if len(seen) != 2 {
+		t.Errorf("RANDOMKEY: %v, want both keys", seen)
+	}
+	w.must(t, "FLUSHALL")
+	if got := s.keysIn(); got != [databases]int{} {
+		t.Errorf("after FLUSHALL: %v", got)
+	}
+	w.expect(t, "RANDOMKEY", "$-1\r\n")
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"regexp"
@@ -576,10 +577,64 @@ func TestMatches(t *testing.T) {
 		}
 	}
 	// Patterns that are slow for those who try everything.
-	start := time.Now()
-	matches(strings.Repeat("a*", 1000)+"b", strings.Repeat("a", 10_000))
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("a hostile pattern took %v", took)
+	long := strings.Repeat("a", 60_000)
+	for _, pattern := range []string{
+		strings.Repeat("a*", 1000) + "b", "*" + strings.Repeat("a", 30_000) + "b*", "*" + strings.Repeat("?a", 15_000) + "b*",
+		"*" + strings.Repeat("[^b]", 8_000) + "b*", "*[" + strings.Repeat("b", 30_000) + "]*", strings.Repeat("*?", 15_000) + "b*",
+	} {
+		start := time.Now()
+		if matches(pattern, long) {
+			t.Errorf("%.20q... matches", pattern)
+		}
+		if took := time.Since(start); took > 2*time.Second {
+			t.Errorf("%.20q... took %v", pattern, took)
+		}
+	}
+}
+
+// matchesSlowly is matches as Redis has it: it tries what a star can take, one after
+// the other.
+func matchesSlowly(pattern, text string) bool {
+	if pattern == "" {
+		return text == ""
+	}
+	if pattern[0] == '*' {
+		return matchesSlowly(pattern[1:], text) || text != "" && matchesSlowly(pattern, text[1:])
+	}
+	if text == "" {
+		return false
+	}
+	set, next := parseElement(pattern, 0)
+	return set.has(text[0]) && matchesSlowly(pattern[next:], text[1:])
+}
+
+// TestMatchesAsSlowly compares with that, for patterns and texts of few letters, so
+// that they fit often.
+func TestMatchesAsSlowly(t *testing.T) {
+	random, fit := rand.New(rand.NewPCG(1, 2)), 0
+	word := func(letters string, most int) string {
+		b := make([]byte, random.IntN(most))
+		for i := range b {
+			b[i] = letters[random.IntN(len(letters))]
+		}
+		return string(b)
+	}
+	for range 50_000 {
+		pattern, text := word(`ab**?[]^-\`, 10), word("ab-", 12)
+		if random.IntN(10) == 0 { // more than a word of elements
+			pattern = "*" + strings.Repeat("?[ab]a", 30) + pattern
+			text = strings.Repeat("aba", 32) + text
+		}
+		got, want := matches(pattern, text), matchesSlowly(pattern, text)
+		if got != want {
+			t.Fatalf("matches(%q, %q) = %v, want %v", pattern, text, got, want)
+		}
+		if want {
+			fit++
+		}
+	}
+	if fit < 1000 {
+		t.Errorf("only %d fit", fit)
 	}
 }
 
@@ -588,6 +643,9 @@ func FuzzMatches(f *testing.F) {
 	f.Fuzz(func(t *testing.T, pattern, text string) {
 		if matches(pattern, text) && !matches("*"+pattern, text) {
 			t.Errorf("%q matches %q, but not behind a star", pattern, text)
+		}
+		if len(pattern) < 12 && len(text) < 24 && matches(pattern, text) != matchesSlowly(pattern, text) {
+			t.Errorf("matches(%q, %q) = %v", pattern, text, matches(pattern, text))
 		}
 	})
 }

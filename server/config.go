@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"math"
@@ -133,12 +134,16 @@ func between(value string, from, to int64) (int64, error) {
 // configGet answers the parameters that match any of the patterns, by name.
 func (c *Client) configGet(args [][]byte) {
 	var names []string
+	patterns := make([]*glob, len(args)-2)
+	for i, pattern := range args[2:] {
+		var ok bool
+		if patterns[i], ok = c.glob(bytes.ToLower(pattern)); !ok {
+			return
+		}
+	}
 	for name := range parameters {
-		for _, pattern := range args[2:] {
-			if matches(strings.ToLower(string(pattern)), name) {
-				names = append(names, name)
-				break
-			}
+		if slices.ContainsFunc(patterns, func(g *glob) bool { return g.matches(name) }) {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)

@@ -41,12 +41,12 @@ func init() {
 	row("renamenx", 3, Write|Fast|Alone, 2, (*Client).rename, "1.0.0", "O(1)", "Gives a key another name, if nothing has it.", key, Argument{Name: "newkey", Type: "key"})
 	row("copy", -3, Write|DenyMemory|Alone, 2, (*Client).copyKey, "6.2.0", "O(N) where N is the length", "Copies a string. Filters are refused, as RedisBloom refuses them.",
 		Argument{Name: "source", Type: "key"}, Argument{Name: "destination", Type: "key"}, Argument{Name: "destination-db", Type: "integer", Token: "DB", Optional: true}, word("REPLACE"))
-	row("dbsize", 1, ReadOnly|Fast, 0, (*Client).dbSize, "1.0.0", "O(1), or the number of keys where other databases than 0 are in use", "Counts the keys.")
+	row("dbsize", 1, ReadOnly|Fast, 0, (*Client).dbSize, "1.0.0", "O(1)", "Counts the keys.")
 	row("keys", 2, ReadOnly|Long, 0, (*Client).keys, "1.0.0", each, "Lists the keys that match a pattern.", Argument{Name: "pattern", Type: "string"})
 	row("scan", -2, ReadOnly|Long, 0, (*Client).scan, "2.8.0", "O(1) for each call", "Lists the keys piece by piece.",
 		Argument{Name: "cursor", Type: "integer"}, Argument{Name: "pattern", Type: "string", Token: "MATCH", Optional: true},
 		Argument{Name: "count", Type: "integer", Token: "COUNT", Optional: true}, Argument{Name: "type", Type: "string", Token: "TYPE", Optional: true})
-	row("randomkey", 1, ReadOnly|Long, 0, (*Client).randomKey, "1.0.0", each, "Tells some key.")
+	row("randomkey", 1, ReadOnly|Long, 0, (*Client).randomKey, "1.0.0", "O(1), or the number of keys where few of them are in the database", "Tells some key.")
 	row("flushdb", -1, Write|Alone, 0, (*Client).flushDB, "1.0.0", each, "Deletes all keys of the database.", flushType)
 	row("flushall", -1, Write|Alone, 0, (*Client).flushAll, "1.0.0", each, "Deletes all keys of all databases.", flushType)
 }
@@ -190,10 +190,13 @@ func (c *Client) dbSize(args [][]byte) { c.w.Integer(int64(c.server.keysIn()[c.d
 
 // keys is KEYS.
 func (c *Client) keys(args [][]byte) {
-	pattern := string(args[1])
+	pattern, ok := c.glob(args[1])
+	if !ok {
+		return
+	}
 	var found []string
 	for name := range c.server.allNames {
-		if db, key := splitName(name); db == c.db && matches(pattern, key) {
+		if db, key := splitName(name); db == c.db && pattern.matches(key) {
 			found = append(found, key)
 		}
 	}
@@ -208,14 +211,16 @@ func (c *Client) scan(args [][]byte) {
 		c.w.Error("ERR invalid cursor")
 		return
 	}
-	pattern, kind, count := "", "", int64(10)
+	pattern, kind, count := newGlob("*"), "", int64(10)
 	for i := 2; i < len(args); i += 2 {
 		switch {
 		case i+1 == len(args):
 			c.w.Error(textSyntax)
 			return
 		case is(args[i], "MATCH"):
-			pattern = string(args[i+1])
+			if pattern, ok = c.glob(args[i+1]); !ok {
+				return
+			}
 		case is(args[i], "TYPE"):
 			kind = string(args[i+1])
 		case is(args[i], "COUNT"):
@@ -238,7 +243,7 @@ func (c *Client) scan(args [][]byte) {
 	found := make([]string, 0, len(names))
 	for _, name := range names {
 		db, key := splitName(name)
-		if db == c.db && (pattern == "" || matches(pattern, key)) && (kind == "" || strings.EqualFold(typeName(c.kind([]byte(name))), kind)) {
+		if db == c.db && pattern.matches(key) && (kind == "" || strings.EqualFold(typeName(c.kind([]byte(name))), kind)) {
 			found = append(found, key)
 		}
 	}
@@ -265,8 +270,21 @@ func parseCursor(text string) (cursor uint64, ok bool) {
 	return n, true
 }
 
-// randomKey picks one of all names, each with the same chance.
+// randomTries is how often a store is asked for some name before all are looked at,
+// where most are in other databases.
+const randomTries = 100
+
+// randomKey picks one of all names, each with about the same chance.
 func (c *Client) randomKey(args [][]byte) {
+	if st, ok := c.server.store.(interface{ Random() (string, bool) }); ok {
+		for range randomTries {
+			name, ok := st.Random()
+			if db, key := splitName(name); ok && db == c.db && !isAside(name) {
+				c.w.BulkString(key)
+				return
+			}
+		}
+	}
 	picked, seen := "", 0
 	for name := range c.server.allNames {
 		if db, key := splitName(name); db == c.db {
@@ -311,7 +329,7 @@ func (c *Client) flushDB(args [][]byte) {
 	s := c.server
 	changed := s.watchedNames(c.db)
 	var err error
-	if s.scoped() {
+	if s.scoped(c.db) {
 		var names []string
 		for name := range s.allNames {
 			if db, _ := splitName(name); db == c.db {

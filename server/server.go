@@ -48,7 +48,6 @@ type Server struct {
 	stats    stats
 	wrong    wrongPasswords
 	metrics  *metrics
-	scopes   scopes   // databases.go
 	observed observed // tracking.go
 
 	ctx  context.Context // of all calls of the store; ends after Shutdown
@@ -105,6 +104,7 @@ func New(st store.Store, config Config) (*Server, error) {
 	s.filter.Store(&config.Filter)
 	s.limits.Store(&config.Limits)
 	s.metrics = newMetrics()
+	s.groupNames()
 	st.OnEnd(func(name string) {
 		if s.observers.Load() > 0 {
 			s.keyWritten(nil, []byte(name))
