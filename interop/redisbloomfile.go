@@ -92,7 +92,7 @@ func ReadChain(r io.Reader) (*Chain, error) {
 func (c *Chain) SetGrant(grant func(bytes uint64) error, release func(bytes uint64)) {
 	for l := c.open(); l != nil; l = l.older {
 		if l.granted {
-			c.giveBack(l.bytes())
+			c.giveBack(l.takes())
 		}
 		l.granted = false
 	}

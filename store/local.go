@@ -183,10 +183,6 @@ func (l *Local) windowNow() time.Time {
 	return l.now()
 }
 
-// valueBytes is what a name, its value and an empty filter take beside the name's
-// own bytes and the filter's bits, about.
-const valueBytes = 280
-
 // grant takes so many bytes of memory, or says why not.
 func (l *Local) grant(bytes uint64) error {
 	limit := l.config.Memory
