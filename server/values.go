@@ -173,7 +173,7 @@ func (c *Client) dump(args [][]byte) {
 		return
 	}
 	var payload bytes.Buffer
-	chain, err := chainOf(filter)
+	chain, err := c.server.chainOf(filter)
 	if err == nil {
 		err = chain.WriteRedisDump(&payload)
 		chain.Close()
@@ -186,12 +186,13 @@ func (c *Client) dump(args [][]byte) {
 }
 
 // chainOf copies a filter of RedisBloom's kind, by its dump.
-func chainOf(filter store.Filter) (*interop.Chain, error) {
+func (s *Server) chainOf(filter store.Filter) (*interop.Chain, error) {
 	next, chunk, err := filter.Dump(0)
 	if err != nil {
 		return nil, err
 	}
-	chain, err := interop.LoadHeader(chunk, nil)
+	grant, release := s.grants()
+	chain, err := interop.ChainConfig{Grant: grant, Release: release}.LoadHeader(chunk)
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +238,12 @@ func (c *Client) restore(args [][]byte) {
 		c.w.Error("BUSYKEY Target key name already exists.")
 		return
 	}
-	file, err := redisDump.Read(bytes.NewReader(args[3]), interop.Options{Limit: int64(len(args[3]))})
+	grant, release := c.server.grants()
+	file, err := redisDump.Read(bytes.NewReader(args[3]), interop.Options{Limit: int64(len(args[3])), Grant: grant, Release: release})
+	if errors.Is(err, store.ErrMemory) {
+		c.storeError(errors.Unwrap(err)) // without the format's name
+		return
+	}
 	if err != nil {
 		c.w.Error("ERR DUMP payload version or checksum are wrong, or it is no filter: " + reason(err))
 		return

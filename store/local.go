@@ -183,6 +183,14 @@ func (l *Local) windowNow() time.Time {
 	return l.now()
 }
 
+// Grant takes so many bytes of memory from what the limit leaves, for something beside
+// filters and values that a server needs for a while, until Release gives them back.
+// The error wraps ErrMemory and names the bytes.
+func (l *Local) Grant(bytes uint64) error { return l.grant(bytes) }
+
+// Release gives back what Grant took.
+func (l *Local) Release(bytes uint64) { l.release(bytes) }
+
 // grant takes so many bytes of memory, or says why not.
 func (l *Local) grant(bytes uint64) error {
 	limit := l.config.Memory
