@@ -75,8 +75,10 @@ func boundHeap(ceiling uint64) (done func()) {
 		return func() {}
 	}
 	before := debug.SetMemoryLimit(-1)
+	memory.SetCeiling(ceiling) // filters that were dropped go before others come
 	memory.OnChange(func(mapped uint64) { debug.SetMemoryLimit(min(before, heapLimit(ceiling, mapped))) })
 	return func() {
+		memory.SetCeiling(0)
 		memory.OnChange(nil)
 		debug.SetMemoryLimit(before)
 	}

@@ -36,7 +36,7 @@ func newFileMapping(b []byte) *Mapping {
 
 // newRoom maps anonymous memory of so many bytes; nil where the system has none.
 func newRoom(size int) (*Mapping, error) {
-	pace.wait()
+	pace.wait(uint64(size))
 	b, err := mapMemory(size)
 	if b == nil || err != nil {
 		return nil, err

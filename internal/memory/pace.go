@@ -40,6 +40,8 @@ type pacer struct {
 	fresh  uint64 // those mapped since a collection began, of which it knows nothing
 	heap   uint64 // what the last collection left in Go's heap
 
+	ceiling uint64 // see SetCeiling; 0: there is none
+
 	running  chan struct{} // closed when the collection under way has ended; nil: there is none
 	collect  func()        // runtime.GC
 	heapLive func() uint64
@@ -80,6 +82,15 @@ func OnChange(changed func(mapped uint64)) {
 	}
 }
 
+// SetCeiling says that no more than so many bytes should be mapped, used or not; zero
+// takes it back. Whoever would map more waits for a collection first, and then maps:
+// the ceiling refuses nothing.
+func SetCeiling(bytes uint64) {
+	pace.mu.Lock()
+	defer pace.mu.Unlock()
+	pace.ceiling = bytes
+}
+
 // allowance is how many bytes may be mapped beyond those that are in use. Where Go's
 // heap is large a collection is dear, so there may be as many as lie there.
 func (p *pacer) allowance() uint64 { return max(p.live, p.heap, floorBytes) }
@@ -96,12 +107,13 @@ func (p *pacer) add(r *region, of *Mapping) {
 	}
 }
 
-// wait is called before more is mapped. It returns when the mapped bytes are within
-// the allowance, or after two collections: the first may have begun too early.
-func (p *pacer) wait() {
+// wait is called before so many bytes are mapped. It returns when there is room for
+// them below the ceiling and what is mapped is within the allowance, or after two
+// collections: the first may have begun too early.
+func (p *pacer) wait(size uint64) {
 	for range 2 {
 		p.mu.Lock()
-		if p.mapped-p.live <= p.allowance() {
+		if p.mapped-p.live <= p.allowance() && (p.ceiling == 0 || p.mapped+size <= p.ceiling) {
 			p.mu.Unlock()
 			return
 		}

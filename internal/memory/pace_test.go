@@ -15,7 +15,7 @@ func fakePacer(heap uint64) (p *pacer, collections *atomic.Int64) {
 
 // mapFake counts a mapping of so many bytes, none of which there are.
 func (p *pacer) mapFake(size uint64) *Mapping {
-	p.wait()
+	p.wait(size)
 	m := &Mapping{room: &region{bytes: make([]byte, 1), unmap: func([]byte) error { return nil }}}
 	p.add(m.room, m)
 	p.mu.Lock()
@@ -67,7 +67,7 @@ func TestClosedIsNotCollected(t *testing.T) {
 	for range 1000 {
 		r := &region{bytes: make([]byte, 1<<20), unmap: func([]byte) error { return nil }}
 		m := &Mapping{room: r}
-		p.wait()
+		p.wait(1 << 20)
 		p.add(r, m)
 		if err := p.free(r); err != nil {
 			t.Fatal(err)
@@ -142,5 +142,35 @@ func TestOnChange(t *testing.T) {
 	OnChange(nil)
 	if len(told) < 3 || told[1] != told[0]+8*largeWords {
 		t.Errorf("told %v", told)
+	}
+}
+
+// TestCeiling: below the allowance, whoever would map more than the ceiling waits for
+// a collection, and only then.
+func TestCeiling(t *testing.T) {
+	_, first, err := Words(largeWords)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first == nil {
+		t.Skip("words come from Go's heap here")
+	}
+	SetCeiling(Mapped() + 8*5*largeWords/2)
+	defer SetCeiling(0)
+	before := Mapped()
+	for range 10 {
+		if _, _, err := Words(largeWords); err != nil {
+			t.Fatal(err)
+		}
+		if now := Mapped(); now > before+8*5*largeWords/2 {
+			t.Fatalf("%d bytes are mapped, and %d were before: beyond the ceiling", now, before)
+		}
+	}
+	SetCeiling(1) // impossible
+	if _, _, err := Words(largeWords); err != nil {
+		t.Errorf("beyond the ceiling: %v", err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
 	}
 }
