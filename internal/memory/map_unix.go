@@ -39,12 +39,11 @@ func (m *Mapping) Detach(file *os.File) error {
 // memory would be made gladly and killed later. As it is, Linux refuses at once
 // what memory and swap could never hold (vm.overcommit_memory 0).
 //
-// The memory begins on a huge page and ends with the size, in whole pages: what is
-// mapped around it at first goes back. If more stayed mapped behind it, the last
-// huge page would be whole, too, and a filter of 2.1 MiB could take 4.
+// The memory begins on a huge page and ends as mappedBytes says: what is mapped around
+// it at first goes back. If more stayed mapped behind it, the system would make the
+// last page a huge one as it likes.
 func mapMemory(size int) ([]byte, error) {
-	page := uintptr(os.Getpagesize())
-	length := (uintptr(size) + page - 1) &^ (page - 1)
+	length := uintptr(mappedBytes(uint64(size)))
 	mapped, err := unix.MmapPtr(-1, 0, nil, length+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
 		return nil, err

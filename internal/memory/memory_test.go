@@ -122,8 +122,17 @@ func TestTaken(t *testing.T) {
 			}
 		}
 	}
-	if got, page := Taken(largeWords+1), uint64(os.Getpagesize()); got != 8*largeWords+page {
-		t.Errorf("Taken(%d) = %d, want a page more than a huge one", uint64(largeWords+1), got)
+	page := uint64(os.Getpagesize())
+	for _, tt := range []struct{ bytes, want uint64 }{
+		{hugePage, hugePage},
+		{hugePage + 8, hugePage + page},
+		{100 * hugePage, 100 * hugePage},
+		{100*hugePage + 8, 101 * hugePage},
+		{16*hugePage - hugePage/2, 16 * hugePage},
+	} {
+		if got := Taken(tt.bytes / 8); hugePage > page && tt.bytes >= 8*largeWords && got != tt.want {
+			t.Errorf("%d bytes take %d, want %d", tt.bytes, got, tt.want)
+		}
 	}
 	kept = nil
 }

@@ -37,11 +37,22 @@ var sizeClasses = sync.OnceValue(func() []uint64 {
 // Taken is how many bytes of memory the words take that [Words] returns.
 func Taken(n uint64) uint64 {
 	if n >= largeWords {
-		page := uint64(os.Getpagesize())
-		return (8*n + page - 1) &^ (page - 1)
+		return mappedBytes(8 * n)
 	}
 	if size := Allocated(8 * n); size%blockBytes == 0 {
 		return size // so they begin on a block's boundary, or on a page
 	}
 	return Allocated(8*n + blockBytes)
+}
+
+// mappedBytes is how many bytes are mapped for so many. The last page is a huge one
+// too, which saves up to 511 page faults, unless more than a 16th would be of no use:
+// then the end has small pages. A filter of 2.1 MiB would else take 4.
+func mappedBytes(size uint64) uint64 {
+	page := uint64(os.Getpagesize())
+	huge := max(page, hugePage)
+	if whole := (size + huge - 1) &^ (huge - 1); whole-size <= size/16 {
+		return whole
+	}
+	return (size + page - 1) &^ (page - 1)
 }
