@@ -60,7 +60,7 @@ func TestRestoreIsGranted(t *testing.T) {
 		want  string
 	}{
 		{"too little", 16 << 20, "-OOM out of memory: "},
-		{"enough for it and its copy", 2*size + 1<<20, "+OK"},
+		{"enough for it and its copy", 2*size + 8<<20, "+OK"},
 	} {
 		local, err := store.OpenLocal(store.LocalConfig{Memory: tt.limit})
 		if err != nil {
