@@ -9,6 +9,7 @@ TIMEOUT   ?= 5m#      for the tests of one package
 CYCLES    ?= 1000#    of make crash: kills at each level of durability
 CUTS      ?= 60#      of make power: power cuts at each level
 SOAKTIME  ?= 10m#     of make soak, for each load
+SOAKFLAGS ?=#         of make soak, such as -parallel and -data; see bench/soak/main.go
 RACETIME  ?= 10m#     the same under the race detector, which is several times slower
 
 .DEFAULT_GOAL := help
@@ -124,7 +125,7 @@ power: build ## the same by power cuts (CUTS), on a file system that drops what 
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cuts $(CUTS) power
 
 soak: build ## the server in control groups, near its memory ceiling for SOAKTIME (10m) under each of four loads: wants root
-	@cd bench && $(GO) run ./soak -bloomery ../bin/bloomery -time $(SOAKTIME)
+	@cd bench && $(GO) run ./soak -bloomery ../bin/bloomery -time $(SOAKTIME) $(SOAKFLAGS)
 
 power-simulated: ## fifty thousand power cuts of a simulated disk
 	@$(GO) test ./store -run 'PowerCuts$$' -powercuts=50000 -timeout 40m -v

@@ -35,7 +35,7 @@ func taken(t *testing.T, do func(l *Local)) (heap, accounts float64) {
 // the heap, for every kind at small sizes, where what is not bits counts most. The
 // ceiling would hold nothing otherwise.
 func TestAccountsAreTrue(t *testing.T) {
-	const count = 2000
+	const count = 1000
 	type spec struct {
 		Spec
 		adds int

@@ -74,6 +74,13 @@ func soak(ctx context.Context) (failed bool, err error) {
 	if _, err := os.Stat(*binary); err != nil {
 		return false, fmt.Errorf("%w: build it by make build, or name it by -bloomery", err)
 	}
+	tried, err := newGroup("tried", *groupMiB<<20)
+	if err != nil {
+		return false, err
+	}
+	if err := tried.remove(); err != nil {
+		return false, err
+	}
 	results := make([]result, len(chosen))
 	var wait sync.WaitGroup
 	for i, load := range chosen {
