@@ -9,13 +9,15 @@ TIMEOUT   ?= 5m#      for the tests of one package
 GIB       ?= 1#       of make bench-latency: the filters' size
 CYCLES    ?= 1000#    of make crash: kills at each level of durability
 CUTS      ?= 60#      of make power: power cuts at each level
+SOAKTIME  ?= 10m#     of make soak, for each load
+SOAKFLAGS ?=#         of make soak, such as -parallel and -data; see bench/soak/main.go
 RACETIME  ?= 10m#     the same under the race detector, which is several times slower
 
 .DEFAULT_GOAL := help
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop redis rates fuzz fuzz-readers ten-billion clean
+.PHONY: help build run test compiler fmt vet unit race purego bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop redis rates soak fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -125,6 +127,9 @@ crash: build ## kill -9 of serve under load, CYCLES (1000) at each durability: i
 
 power: build ## the same by power cuts (CUTS), on a file system that drops what was not synced: wants root and /dev/fuse
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cuts $(CUTS) power
+
+soak: build ## the server in control groups, near its memory ceiling for SOAKTIME (10m) under each of four loads: wants root
+	@cd bench && $(GO) run ./soak -bloomery ../bin/bloomery -time $(SOAKTIME) $(SOAKFLAGS)
 
 power-simulated: ## fifty thousand power cuts of a simulated disk
 	@$(GO) test ./store -run 'PowerCuts$$' -powercuts=50000 -timeout 40m -v

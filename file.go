@@ -95,7 +95,8 @@ func syncDirectory(path string) error {
 }
 
 // Load reads the file at path into memory and verifies all of it, as [Read]
-// does. Bytes behind the filter's end are an error.
+// does. Bytes behind the filter's end are an error. When to close it:
+// [Filter.Close].
 func Load(path string) (*Filter, error) {
 	return load(path, filterFrom)
 }

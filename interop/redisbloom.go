@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -52,8 +53,8 @@ type ChainConfig struct {
 	Growth     uint32
 	NonScaling bool
 
-	// Grant, if not nil, is asked before each layer is made, with the bytes that
-	// its bits take, and refuses by an error. Release, if not nil, gets back what
+	// Grant, if not nil, is asked before each layer is made, with the bytes that it
+	// takes: those of its bits, and some 150 more. It refuses by an error. Release, if not nil, gets back what
 	// was granted to layers that could not be made after all, and, by
 	// [Chain.Close], to all. They may be called with the chain locked, so they must
 	// not use the chain. See [Budget].
@@ -209,16 +210,36 @@ func (c *Chain) provide(l *layer, m uint64, probes uint32) error {
 	if c.grant == nil {
 		return l.makeBits(m, probes)
 	}
-	if err := c.grant(m / 8); err != nil {
+	if err := c.grant(layerTakes(m)); err != nil {
 		return err
 	}
 	err := l.makeBits(m, probes)
 	if err != nil {
-		c.giveBack(m / 8)
+		c.giveBack(layerTakes(m))
 	}
 	l.granted = err == nil
 	return err
 }
+
+// layerTakes is how many bytes of memory a layer of m bits takes. The layer itself is
+// more than the bits of a small one.
+func layerTakes(m uint64) uint64 {
+	total := besideBits
+	if words := (m + 63) / 64; words < mappedBytes/8 {
+		total += memory.Allocated(8 * words)
+	} else {
+		total += memory.Taken(words)
+	}
+	if m >= 8*stripedBytes {
+		total += stripesBytes
+	}
+	return total
+}
+
+var (
+	besideBits   = memory.Allocated(uint64(reflect.TypeFor[layer]().Size()))
+	stripesBytes = memory.Allocated(layerStripes * uint64(reflect.TypeFor[kernel.Stripe]().Size()))
+)
 
 // giveBack returns what was granted.
 func (c *Chain) giveBack(bytes uint64) {
@@ -258,7 +279,8 @@ func room(words uint64) ([]uint64, *memory.Mapping, error) {
 }
 
 func (l *layer) items() uint64 { return atomic.LoadUint64(&l.size) }
-func (l *layer) bytes() uint64 { return l.bits.Bits / 8 }
+func (l *layer) bytes() uint64 { return l.bits.Bits / 8 } // of the bits alone
+func (l *layer) takes() uint64 { return layerTakes(l.bits.Bits) }
 
 // open returns the newest layer.
 func (c *Chain) open() *layer {
@@ -398,10 +420,16 @@ func (l *layer) anyContains(a, b uint64) (found bool) {
 // beside it.
 func (c *Chain) Close() (err error) {
 	for l := c.newest.Swap(nil); l != nil; l = l.older {
-		err = errors.Join(err, l.memory.Close())
-		if l.granted {
-			c.giveBack(l.bytes())
-		}
+		err = errors.Join(err, c.discard(l))
+	}
+	return err
+}
+
+// discard releases a layer's memory.
+func (c *Chain) discard(l *layer) error {
+	err := l.memory.Close()
+	if l.granted {
+		c.giveBack(l.takes())
 	}
 	return err
 }

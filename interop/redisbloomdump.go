@@ -229,7 +229,7 @@ func (config ChainConfig) LoadHeader(header []byte) (*Chain, error) {
 func (c *Chain) provideAll(links []link) error {
 	total := uint64(0)
 	for _, l := range links {
-		total += l.bytes // by their checks, all together are below 2^53
+		total += layerTakes(l.bits) // by their checks, all together are below 2^54
 	}
 	if c.grant != nil {
 		if err := c.grant(total); err != nil {

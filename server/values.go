@@ -185,7 +185,7 @@ func (c *Client) dump(args [][]byte) {
 		return
 	}
 	var payload bytes.Buffer
-	chain, err := chainOf(filter)
+	chain, err := c.server.chainOf(filter)
 	if err == nil {
 		payload.Grow(int(size))
 		err = chain.WriteRedisDump(&payload)
@@ -202,12 +202,13 @@ func (c *Client) dump(args [][]byte) {
 const dumpOverhead = 128
 
 // chainOf copies a filter of RedisBloom's kind, by its dump.
-func chainOf(filter store.Filter) (*interop.Chain, error) {
+func (s *Server) chainOf(filter store.Filter) (*interop.Chain, error) {
 	next, chunk, err := filter.Dump(0)
 	if err != nil {
 		return nil, err
 	}
-	chain, err := interop.LoadHeader(chunk, nil)
+	grant, release := s.grants()
+	chain, err := interop.ChainConfig{Grant: grant, Release: release}.LoadHeader(chunk)
 	if err != nil {
 		return nil, err
 	}
@@ -288,8 +289,12 @@ func (c *Client) restore(args [][]byte) {
 		c.w.Error(refusal)
 		return
 	}
-	file, err := redisDump.Read(bytes.NewReader(args[3]), interop.Options{Limit: int64(len(args[3]))})
+	grant, release := c.server.grants()
+	file, err := redisDump.Read(bytes.NewReader(args[3]), interop.Options{Limit: int64(len(args[3])), Grant: grant, Release: release})
 	switch {
+	case errors.Is(err, store.ErrMemory):
+		c.storeError(errors.Unwrap(err)) // without the format's name
+		return
 	case err != nil && !interop.RedisDumpIntact(args[3]):
 		c.w.Error("ERR DUMP payload version or checksum are wrong")
 		return

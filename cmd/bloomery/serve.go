@@ -60,7 +60,7 @@ end it when what has come is answered.`,
 	f.StringVar(&o.data, "data", "", "keep filters in the directory `DIR`, which is made if it is not there")
 	f.StringVar(&o.durability, "durability", "everysec", "when an add is safe from a power failure: always (before the answer), everysec or none")
 	f.StringVar(&o.layout, "layout", "redisbloom", "the `LAYOUT` of filters that do not ask for one: redisbloom, or paired, which is smaller and faster")
-	f.Var(&o.memory, "memory", "the most memory that all filters may take, like 8GiB; not given: all that this machine has")
+	f.Var(&o.memory, "memory", ceilingHelp)
 	f.StringVar(&o.password, "password-file", "", "clients have to send the password in `FILE`")
 	f.StringVar(&o.readPassword, "read-password-file", "", "clients that send the password in `FILE` may read only")
 	f.StringVar(&o.cert, "tls-cert", "", "speak TLS, with the certificate in `FILE` (PEM)")
@@ -93,14 +93,11 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	if !ok {
 		return usagef("--durability is always, everysec or none, not %q", o.durability)
 	}
-	if o.memory == 0 {
-		// Without a ceiling a filter of any size would be accepted, and the system end
-		// the server when its keys come.
-		o.memory = sizeFlag(memoryCeiling())
-	}
 	if err := checkData(o.data); err != nil {
 		return err
 	}
+	o.setCeiling(log)
+	defer boundHeap(uint64(o.memory))()
 	// Who may not listen is told so before the data is read, which may take long.
 	l, err := o.listenAt(config)
 	if err != nil {
