@@ -6,17 +6,20 @@ FUZZTIME  ?= 1m
 RACEFLAGS ?=#         more flags for the race stage, such as -short
 BENCHFLAGS ?=#        of make bench and its kin, such as '-n 1e6 -rounds 3'; see bench/main.go
 TIMEOUT   ?= 5m#      for the tests of one package
+GIB       ?= 1#       of make bench-latency: the filters' size
 CYCLES    ?= 1000#    of make crash: kills at each level of durability
 CUTS      ?= 60#      of make power: power cuts at each level
 SLOW      ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner# tests that the stage 32-bit does without
 PORTABLE  ?= Golden|Everywhere|Processor|Pinned|Vectors|SaveLoad|UpdateGap|UpdateRefuses|UpdateNoRoom|OpenUpdate|OpenScalable|Formula|Sizing|LogNearest#  of make other-processors
+SOAKTIME  ?= 10m#     of make soak, for each load
+SOAKFLAGS ?=#         of make soak, such as -parallel and -data; see bench/soak/main.go
 RACETIME  ?= 10m#     the same under the race detector, which is several times slower
 
 .DEFAULT_GOAL := help
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet 32-bit unit race purego other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-restart crash power power-simulated interop redis rates fuzz fuzz-readers ten-billion clean
+.PHONY: help build run test compiler fmt vet 32-bit unit race purego other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop redis rates soak fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -139,6 +142,9 @@ bench-dedupe: ## dedupe beside sort -u, awk and others (bench/dedupe.sh)
 bench-durability: ## what durability costs the server, at each level (bench/durability.sh)
 	@sh bench/durability.sh
 
+bench-latency: build ## how long others wait beside snapshots, merges, dumps and deletions of GIB (1) of filters: wants five times that of memory and disk
+	@cd bench && $(GO) run ./latency -bloomery ../bin/bloomery -gib $(GIB)
+
 bench-restart: ## how long a store takes to open, beside reading its snapshot: wants 8 GB of free memory and disk
 	@cd bench && $(GO) run ./restart
 
@@ -151,6 +157,9 @@ crash: build ## kill -9 of serve under load, CYCLES (1000) at each durability: i
 
 power: build ## the same by power cuts (CUTS), on a file system that drops what was not synced: wants root and /dev/fuse
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cuts $(CUTS) power
+
+soak: build ## the server in control groups, near its memory ceiling for SOAKTIME (10m) under each of four loads: wants root
+	@cd bench && $(GO) run ./soak -bloomery ../bin/bloomery -time $(SOAKTIME) $(SOAKFLAGS)
 
 power-simulated: ## fifty thousand power cuts of a simulated disk
 	@$(GO) test ./store -run 'PowerCuts$$' -powercuts=50000 -timeout 40m -v

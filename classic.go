@@ -428,7 +428,7 @@ func (f *Classic) Clear() {
 }
 
 // Clone returns a filter with the same bits in memory of its own. It panics when
-// there is no memory for it.
+// there is no memory for it. Close or drop it independently of f.
 func (f *Classic) Clone() *Classic {
 	f.mustBeOpen()
 	g, err := newClassic(f.plan, f.scheme, f.hash)
@@ -452,8 +452,8 @@ func (f *Classic) Equal(g *Classic) bool {
 	return equal
 }
 
-// Close releases the memory at once. It need not be called, and may be called
-// twice.
+// Close releases the memory at once, and may be called twice. A filter may also be
+// dropped: see [Filter.Close].
 func (f *Classic) Close() error {
 	f.words = nil
 	return f.memory.Close()

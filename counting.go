@@ -283,7 +283,8 @@ func (f *Counting) Report() CountingReport {
 // and a few more if counters are saturated. A quarter of the size, it is what to
 // send to those who only look up.
 //
-// The error wraps [ErrBudget] if there is no memory for it.
+// The error wraps [ErrBudget] if there is no memory for it. Close the new filter or
+// drop it; see [Filter.Close].
 func (f *Counting) Filter() (*Filter, error) {
 	f.mustBeOpen()
 	g, err := newFilter(f.plan, f.hash)
@@ -358,8 +359,8 @@ func (f *Counting) Clone() *Counting {
 	return g
 }
 
-// Close releases the memory at once. It need not be called, and may be called
-// twice.
+// Close releases the memory at once, and may be called twice. A filter may also be
+// dropped: see [Filter.Close].
 func (f *Counting) Close() error {
 	f.counters = kernel.Counters{}
 	return f.memory.Close()

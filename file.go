@@ -105,7 +105,8 @@ func syncDirectory(path string) error {
 // Load reads the file at path into memory and verifies all of it, as [Read]
 // does. Bytes behind the filter's end are an error. It takes as much memory as the
 // file is long, and a sparse file can be long and take no room on the disk: a file
-// from strangers goes through [os.Open] and Read, which has a limit.
+// from strangers goes through [os.Open] and Read, which has a limit. When to
+// close it: [Filter.Close].
 func Load(path string) (*Filter, error) {
 	return load(path, filterFrom)
 }

@@ -245,7 +245,8 @@ func (f *Filter) Clear() {
 }
 
 // Clone returns a filter with the same bits in memory of its own, writable
-// also where f is a read-only file. It panics when there is no memory for it.
+// also where f is a read-only file. It panics when there is no memory for it. Close
+// or drop the copy independently of f; see [Filter.Close].
 func (f *Filter) Clone() *Filter {
 	f.mustBeOpen()
 	g, err := newFilter(f.plan, f.hash)
@@ -259,9 +260,15 @@ func (f *Filter) Clone() *Filter {
 	return g
 }
 
-// Close releases the memory or the file mapping at once. It need not be called
-// for a filter in memory, and may be called twice. Nothing is saved, but of a
-// filter from [OpenUpdate] or [Config.Create], which it syncs.
+// Close releases the memory or the file mapping at once, and may be called twice.
+// It must not run beside any other method. Nothing is saved, except for a filter
+// from [OpenUpdate] or [Config.Create], which it syncs.
+//
+// A filter in memory need not be closed: if it is dropped instead, the collector
+// releases its memory, also that of large filters, which lies outside Go's heap. It
+// comes before the dropped ones take more memory than those in use, or than 64 MiB
+// or Go's heap if these are more. So drop a filter that other goroutines may still
+// be reading, and close one that nobody else uses.
 func (f *Filter) Close() error {
 	if f.update != nil {
 		return f.closeUpdate()
@@ -339,7 +346,7 @@ func (f *Filter) WriteTo(w io.Writer) (int64, error) {
 //
 // The error wraps [ErrFormat], [ErrVersion], [ErrChecksum], [ErrLimit] or
 // [ErrBudget] (no memory), or is the reader's own. A keyed filter comes back
-// locked: see [Filter.SetSecret].
+// locked: see [Filter.SetSecret]. When to close it: [Filter.Close].
 func Read(r io.Reader, limitBytes int64) (*Filter, error) {
 	return read(r, limitBytes, filterFrom)
 }

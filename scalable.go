@@ -453,7 +453,8 @@ func (f *Scalable) Clear() {
 	// The collector frees the other layers when no lookup is in them.
 }
 
-// Close releases the memory at once. It must not run beside any other method.
+// Close releases the memory at once. It must not run beside any other method; a
+// filter in memory may also be dropped, see [Filter.Close].
 // Nothing is saved, but of a filter from [OpenUpdateScalable] or
 // [ScalableConfig.Create], which it syncs.
 func (f *Scalable) Close() error {

@@ -49,6 +49,8 @@ func (f *Filter) Union(g *Filter) error {
 // so. Where so small a filter cannot keep the rate for a single key, it is planned
 // for a by-th of f's keys at the rate that they make.
 //
+// f stays as it is; close it if only the result is needed, see [Filter.Close].
+//
 // The error wraps [ErrConfig] if by does not divide the number of blocks.
 func (f *Filter) Fold(by uint64) (*Filter, error) {
 	f.mustBeOpen()

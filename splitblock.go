@@ -260,8 +260,8 @@ func (f *SplitBlock) Clear() {
 	f.added = 0
 }
 
-// Close releases the memory at once. It need not be called for a small filter.
-// After it every method panics.
+// Close releases the memory at once. A filter may also be dropped: see
+// [Filter.Close]. After Close every method panics.
 func (f *SplitBlock) Close() error {
 	f.bits = kernel.Split{}
 	return f.memory.Close()

@@ -75,7 +75,9 @@ func (f *Filter) Share() *SyncFilter {
 }
 
 // Snapshot returns a copy of the filter as it is now: with every key whose Add
-// returned before the call, and perhaps with some that are being added.
+// returned before the call, and perhaps with some that are being added. It has
+// memory of its own: close it when it is no longer needed, or drop it; see
+// [Filter.Close]. The error wraps [ErrBudget] if there is no memory for it.
 func (f *SyncFilter) Snapshot() (*Filter, error) {
 	f.mustBeOpen()
 	g, err := newFilter(f.plan, f.hash)
@@ -259,7 +261,9 @@ func (f *SyncFilter) Clear() {
 	f.keepAlive()
 }
 
-// Close releases the memory at once. It must not run beside any other method.
+// Close releases the memory at once. It must not run beside any other method: a
+// filter that other goroutines may still be using is dropped instead, as in the
+// example of package bloom, "Swap"; see [Filter.Close].
 func (f *SyncFilter) Close() error {
 	f.bits = kernel.Paired{}
 	return f.memory.Close()

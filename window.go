@@ -446,7 +446,8 @@ func (w *Window) Clear() {
 	w.turn(w.chain.Load().starts[0], math.MaxInt64)
 }
 
-// Close releases the memory at once. It must not run beside any other method.
+// Close releases the memory at once. It must not run beside any other method; a
+// window may also be dropped, see [Filter.Close].
 func (w *Window) Close() error {
 	w.cleaning.Wait()
 	first := w.chain.Load().close()

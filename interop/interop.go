@@ -61,10 +61,19 @@ type File struct {
 // Options say what a file does not say of itself. The zero Options are right for
 // formats that need none.
 type Options struct {
-	// Limit is the most bytes to read; zero means no limit. It does not bound what
-	// keys that are added later take: a [Chain] grows, unless [Chain.SetGrant] has
-	// set who is asked.
+	// Limit is the most bytes to read; zero means no limit. It bounds neither what
+	// the bytes unpack to, nor what keys that are added later take: a [Chain] grows.
+	// See Grant.
 	Limit int64
+
+	// Grant and Release are those of the [Chain] that a format of RedisBloom's reads
+	// as: see [ChainConfig]. Grant is asked before memory is taken for the bits of
+	// each layer, with what they unpack to. Read's error is then Grant's, and what
+	// was granted is given back; what is read gives it back by Close. Nil means no
+	// limit. Other formats take no more memory than a few times what they read, and
+	// do not ask.
+	Grant   func(bytes uint64) error
+	Release func(bytes uint64)
 
 	// Of formats that are bare bits: the rule of the positions, m and k. Where m
 	// follows from the length of the file, Bits may be zero, and must else fit it.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -52,8 +53,8 @@ type ChainConfig struct {
 	Growth     uint32
 	NonScaling bool
 
-	// Grant, if not nil, is asked before each layer is made, with the bytes that
-	// its bits take, and refuses by an error. Release, if not nil, gets back what
+	// Grant, if not nil, is asked before each layer is made, with the bytes that it
+	// takes: those of its bits, and some 150 more. It refuses by an error. Release, if not nil, gets back what
 	// was granted to layers that could not be made after all, and, by
 	// [Chain.Close], to all. They may be called with the chain locked, so they must
 	// not use the chain. See [Budget].
@@ -151,6 +152,20 @@ const (
 // NewChain makes an empty chain of one layer. The error wraps [bloom.ErrConfig],
 // or [bloom.ErrLimit] if the layer would be larger than 2^45 bits, or is Grant's.
 func NewChain(config ChainConfig) (*Chain, error) {
+	c, first, err := config.plan()
+	if err != nil {
+		return nil, err
+	}
+	l, err := c.makeLayer(first)
+	if err != nil {
+		return nil, err
+	}
+	c.newest.Store(l)
+	return c, nil
+}
+
+// plan returns the chain without its first layer, and that.
+func (config ChainConfig) plan() (*Chain, link, error) {
 	if config.Keys == 0 {
 		config.Keys = 100
 	}
@@ -161,7 +176,7 @@ func NewChain(config ChainConfig) (*Chain, error) {
 		config.Growth = 2
 	}
 	if !(config.Rate > 0 && config.Rate < 1) {
-		return nil, fmt.Errorf("%w: a rate lies between 0 and 1, not at %v", bloom.ErrConfig, config.Rate)
+		return nil, link{}, fmt.Errorf("%w: a rate lies between 0 and 1, not at %v", bloom.ErrConfig, config.Rate)
 	}
 	c := &Chain{grant: config.Grant, release: config.Release, growth: config.Growth, options: optNoRound | optForce64}
 	rate := config.Rate
@@ -170,27 +185,28 @@ func NewChain(config ChainConfig) (*Chain, error) {
 	} else {
 		rate *= 0.5
 	}
-	first, err := c.newLayer(config.Keys, rate)
-	if err != nil {
-		return nil, err
-	}
-	c.newest.Store(first)
-	return c, nil
+	first, err := planLayer(config.Keys, rate)
+	return c, first, err
 }
 
-// newLayer makes a layer with the module's arithmetic.
-func (c *Chain) newLayer(entries uint64, rate float64) (*layer, error) {
+// planLayer works out a layer with the module's arithmetic.
+func planLayer(entries uint64, rate float64) (link, error) {
 	if !(rate > 0) {
-		return nil, fmt.Errorf("%w: half of the last rate is zero", bloom.ErrLimit)
+		return link{}, fmt.Errorf("%w: half of the last rate is zero", bloom.ErrLimit)
 	}
 	perKey := math.Abs(logNearest(rate) / 0.480453013918201)
 	m := float64(entries) * perKey
 	if !(m <= kernel.MaxModularBits) {
-		return nil, fmt.Errorf("%w: %d keys at rate %v need more than the %d bits that a layer may have", bloom.ErrLimit, entries, rate, uint64(kernel.MaxModularBits))
+		return link{}, fmt.Errorf("%w: %d keys at rate %v need more than the %d bits that a layer may have", bloom.ErrLimit, entries, rate, uint64(kernel.MaxModularBits))
 	}
 	bits := (max(uint64(m), 1) + 63) / 64 * 64
-	l := &layer{entries: entries, rate: rate, perKey: perKey}
-	return l, c.provide(l, bits, probesOf(perKey))
+	return link{bytes: bits / 8, bits: bits, entries: entries, rate: rate, perKey: perKey, probes: probesOf(perKey)}, nil
+}
+
+// makeLayer makes an empty layer, if it is granted.
+func (c *Chain) makeLayer(plan link) (*layer, error) {
+	l := plan.layer()
+	return l, c.provide(l, plan.bits, plan.probes)
 }
 
 func probesOf(perKey float64) uint32 { return uint32(math.Ceil(0.693147180559945 * perKey)) }
@@ -200,16 +216,36 @@ func (c *Chain) provide(l *layer, m uint64, probes uint32) error {
 	if c.grant == nil {
 		return l.makeBits(m, probes)
 	}
-	if err := c.grant(m / 8); err != nil {
+	if err := c.grant(layerTakes(m)); err != nil {
 		return err
 	}
 	err := l.makeBits(m, probes)
 	if err != nil {
-		c.giveBack(m / 8)
+		c.giveBack(layerTakes(m))
 	}
 	l.granted = err == nil
 	return err
 }
+
+// layerTakes is how many bytes of memory a layer of m bits takes. The layer itself is
+// more than the bits of a small one.
+func layerTakes(m uint64) uint64 {
+	total := besideBits
+	if words := (m + 63) / 64; words < mappedBytes/8 {
+		total += memory.Allocated(8 * words)
+	} else {
+		total += memory.Taken(words)
+	}
+	if m >= 8*stripedBytes {
+		total += stripesBytes
+	}
+	return total
+}
+
+var (
+	besideBits   = memory.Allocated(uint64(reflect.TypeFor[layer]().Size()))
+	stripesBytes = memory.Allocated(layerStripes * uint64(reflect.TypeFor[kernel.Stripe]().Size()))
+)
 
 // giveBack returns what was granted.
 func (c *Chain) giveBack(bytes uint64) {
@@ -249,7 +285,8 @@ func room(words uint64) ([]uint64, *memory.Mapping, error) {
 }
 
 func (l *layer) items() uint64 { return atomic.LoadUint64(&l.size) }
-func (l *layer) bytes() uint64 { return l.bits.Bits / 8 }
+func (l *layer) bytes() uint64 { return l.bits.Bits / 8 } // of the bits alone
+func (l *layer) takes() uint64 { return layerTakes(l.bits.Bits) }
 
 // open returns the newest layer.
 func (c *Chain) open() *layer {
@@ -353,7 +390,11 @@ func (c *Chain) appendLayer(last *layer) error {
 	if growth == 0 || last.entries == 0 || last.entries > math.MaxUint64/growth || last.index+1 >= maxChain {
 		return fmt.Errorf("%w: no layer is %d times as large as one for %d keys", ErrInsert, growth, last.entries)
 	}
-	next, err := c.newLayer(last.entries*growth, last.rate*0.5)
+	plan, err := planLayer(last.entries*growth, last.rate*0.5)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInsert, err)
+	}
+	next, err := c.makeLayer(plan)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrInsert, err)
 	}
@@ -385,10 +426,16 @@ func (l *layer) anyContains(a, b uint64) (found bool) {
 // beside it.
 func (c *Chain) Close() (err error) {
 	for l := c.newest.Swap(nil); l != nil; l = l.older {
-		err = errors.Join(err, l.memory.Close())
-		if l.granted {
-			c.giveBack(l.bytes())
-		}
+		err = errors.Join(err, c.discard(l))
+	}
+	return err
+}
+
+// discard releases a layer's memory.
+func (c *Chain) discard(l *layer) error {
+	err := l.memory.Close()
+	if l.granted {
+		c.giveBack(l.takes())
 	}
 	return err
 }

@@ -430,8 +430,8 @@ func TestRedisBloomLoadChunkErrors(t *testing.T) {
 	}{
 		{1, "abc", interop.ErrChunkData}, {0, "abc", interop.ErrChunkData}, {-5, "abc", interop.ErrChunkData},
 		{9999, "abc", interop.ErrChunkOffset}, {3, "", nil}, {17, "abc", interop.ErrChunkOffset},
-		{3, "abc", interop.ErrChunkData}, {1, "", nil}, {9, "12", interop.ErrChunkSize}, {10, "", interop.ErrChunkOffset},
-		{9, "123456789", interop.ErrChunkData}, {1 << 62, "1", interop.ErrChunkOffset},
+		{3, "abc", interop.ErrChunkOffset}, {2, "abc", interop.ErrChunkData}, {math.MinInt64, "a", interop.ErrChunkData}, {1, "", nil}, {9, "12", interop.ErrChunkSize}, {10, "", interop.ErrChunkOffset},
+		{9, "123456789", interop.ErrChunkOffset}, {1 << 62, "1", interop.ErrChunkOffset},
 	} {
 		if tt.iterator == 9 && tt.data == "12" {
 			tt.iterator = 10 // one byte over the end

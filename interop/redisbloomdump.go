@@ -89,15 +89,49 @@ func parseLink(b []byte) link {
 func (c *Chain) Header() []byte { return c.header(c.layers()) }
 
 func (c *Chain) header(layers []*layer) []byte {
+	links := make([]link, len(layers))
+	for i, layer := range layers {
+		links[i] = layer.link()
+	}
+	return head{options: c.options, growth: c.growth}.header(links)
+}
+
+// NonScalingHeader returns the header of the dump of the empty chain that NewChain
+// makes of the config, if that is NonScaling, but with any growth, zero included.
+// Growth means nothing there, but RedisBloom keeps what BF.RESERVE or BF.INSERT was
+// given. The errors are NewChain's.
+func (config ChainConfig) NonScalingHeader(growth uint32) ([]byte, error) {
+	config.NonScaling = true
+	c, first, err := config.plan()
+	if err != nil {
+		return nil, err
+	}
+	return head{options: c.options, growth: growth}.header([]link{first}), nil
+}
+
+// EmptyHeader returns the header of a chain of the same layers, in which nothing is.
+// The error is [LoadHeader]'s.
+func EmptyHeader(header []byte) ([]byte, error) {
+	c, links, err := parseHeader(header)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrChunkData, err)
+	}
+	for i := range links {
+		links[i].items = 0
+	}
+	return head{options: c.options, growth: c.growth}.header(links), nil
+}
+
+// header writes a header. What h says of items and links does not count.
+func (h head) header(links []link) []byte {
 	order := binary.LittleEndian
-	b := make([]byte, 0, headerBytes+linkBytes*len(layers))
+	b := make([]byte, 0, headerBytes+linkBytes*len(links))
 	b = order.AppendUint64(b, 0) // the sum of what the links say, below
-	b = order.AppendUint32(b, uint32(len(layers)))
-	b = order.AppendUint32(b, c.options)
-	b = order.AppendUint32(b, c.growth)
+	b = order.AppendUint32(b, uint32(len(links)))
+	b = order.AppendUint32(b, h.options)
+	b = order.AppendUint32(b, h.growth)
 	sum := uint64(0)
-	for _, layer := range layers {
-		l := layer.link()
+	for _, l := range links {
 		sum += l.items
 		b = order.AppendUint64(b, l.bytes)
 		b = order.AppendUint64(b, l.bits)
@@ -195,7 +229,7 @@ func (config ChainConfig) LoadHeader(header []byte) (*Chain, error) {
 func (c *Chain) provideAll(links []link) error {
 	total := uint64(0)
 	for _, l := range links {
-		total += l.bytes // by their checks, all together are below 2^53
+		total += layerTakes(l.bits) // by their checks, all together are below 2^54
 	}
 	if c.grant != nil {
 		if err := c.grant(total); err != nil {
@@ -319,8 +353,11 @@ func (c *Chain) RestoreChunk(iterator int64, data []byte) error {
 
 // place returns where in which layer a chunk goes.
 func (c *Chain) place(iterator int64, data []byte) (l *layer, offset uint64, err error) {
-	if iterator <= 0 || int64(len(data)) > iterator-1 {
+	switch { // in RedisBloom's words
+	case iterator <= 0 || int64(len(data)) > iterator:
 		return nil, 0, fmt.Errorf("%w: %d bytes cannot end at iterator %d", ErrChunkData, len(data), iterator)
+	case int64(len(data)) == iterator:
+		return nil, 0, ErrChunkOffset
 	}
 	l, offset, ok := c.at(uint64(iterator) - 1 - uint64(len(data)))
 	if !ok {

@@ -37,20 +37,25 @@ func matchesRedisBloom(start []byte, size int64) bool {
 	return size < 0 || uint64(size) == least || h.links > 1 && uint64(size) > least
 }
 
-func readRedisBloom(r io.Reader, _ Options) (*File, error) {
-	chain, err := ReadChain(r)
+func readRedisBloom(r io.Reader, o Options) (*File, error) {
+	chain, err := ChainConfig{Grant: o.Grant, Release: o.Release}.Read(r)
 	if err != nil {
 		return nil, err
 	}
 	return &File{Filter: chain, Details: chain.details()}, nil
 }
 
-// ReadChain reads a dump that [Chain.WriteTo] wrote, or that was put together from
-// the data of all answers of BF.SCANDUMP. Memory grows as the bytes arrive. The
-// error wraps [bloom.ErrFormat], [bloom.ErrVersion] or [bloom.ErrLimit], or is the
-// reader's. The chain has no Grant, so keys that are added can make it grow without
-// end: see [Chain.SetGrant].
-func ReadChain(r io.Reader) (*Chain, error) {
+// ReadChain is [ChainConfig.Read] without a Grant, so memory grows as the bytes
+// arrive, and keys that are added can make the chain grow without end: see
+// [Chain.SetGrant].
+func ReadChain(r io.Reader) (*Chain, error) { return ChainConfig{}.Read(r) }
+
+// Read reads a dump that [Chain.WriteTo] wrote, or that was put together from the
+// data of all answers of BF.SCANDUMP. Of the config only Grant and Release count.
+// Grant is asked for each layer before its bits are read; without one, memory grows
+// as the bytes arrive. The error wraps [bloom.ErrFormat], [bloom.ErrVersion] or
+// [bloom.ErrLimit], or is Grant's or the reader's.
+func (config ChainConfig) Read(r io.Reader) (*Chain, error) {
 	header := make([]byte, headerBytes)
 	if err := readFull(r, header); err != nil {
 		return nil, err
@@ -67,9 +72,10 @@ func ReadChain(r io.Reader) (*Chain, error) {
 	if err != nil {
 		return nil, err
 	}
+	c.grant, c.release = config.Grant, config.Release
 	for i, l := range links {
 		layer := l.layer()
-		if err := layer.readBits(r, l); err != nil {
+		if err := c.readBits(r, layer, l); err != nil {
 			c.Close()
 			return nil, fmt.Errorf("link %d of %d: %w", i+1, len(links), err)
 		}
@@ -92,25 +98,38 @@ func ReadChain(r io.Reader) (*Chain, error) {
 func (c *Chain) SetGrant(grant func(bytes uint64) error, release func(bytes uint64)) {
 	for l := c.open(); l != nil; l = l.older {
 		if l.granted {
-			c.giveBack(l.bytes())
+			c.giveBack(l.takes())
 		}
 		l.granted = false
 	}
 	c.grant, c.release = grant, release
 }
 
-// readBits reads the bytes of a link into the layer. It doubles the room each
-// time that is full, so that it never holds more than twice what has arrived.
-func (layer *layer) readBits(r io.Reader, l link) (err error) {
-	const first = 64 << 10 / 8 // words
+// readBits reads the bytes of a link into a layer. If the chain has a Grant that
+// allows them, it takes the room for all of them at once. Otherwise it doubles the
+// room each time that is full, so that it never holds more than three times what has
+// arrived.
+func (c *Chain) readBits(r io.Reader, layer *layer, l link) (err error) {
+	const piece = 64 << 10 / 8 // words
 	var words []uint64
 	var mapping *memory.Mapping
+	total := (l.bits + 63) / 64
+	first := min(total, piece)
+	if c.grant != nil {
+		if err := c.grant(layerTakes(l.bits)); err != nil {
+			return err
+		}
+		layer.granted, first = true, total
+	}
 	defer func() {
-		if err != nil {
-			mapping.Close()
+		if err == nil {
+			return
+		}
+		mapping.Close()
+		if layer.granted {
+			c.giveBack(layerTakes(l.bits))
 		}
 	}()
-	total := (l.bits + 63) / 64
 	for have := uint64(0); have < total; {
 		if have == uint64(len(words)) {
 			grown, mapped, err := room(min(total, max(2*have, first)))
@@ -121,7 +140,7 @@ func (layer *layer) readBits(r io.Reader, l link) (err error) {
 			mapping.Close()
 			words, mapping = grown, mapped
 		}
-		part := words[have:min(have+first, uint64(len(words)))]
+		part := words[have:min(have+piece, uint64(len(words)))]
 		b := memory.Bytes(part)
 		if err := readFull(r, b[:min(uint64(len(b)), l.bytes-8*have)]); err != nil {
 			return err

@@ -96,7 +96,7 @@ func manyLinks(header []byte, links int) []byte {
 
 // TestLoadHeaderBudget: headers that are refused leave a budget as it was.
 func TestLoadHeaderBudget(t *testing.T) {
-	const limit = 1000 // six layers of 144 bytes
+	const limit = 6 * (144 + 128) // six layers, with their bits
 	grant, release := interop.Budget(limit)
 	one := redisHeader(t, 0, 0, 0)
 	for range 10 {
@@ -170,7 +170,7 @@ func TestRedisBloomClaims(t *testing.T) {
 // redisValue is the beginning of Redis's own value, up to a string's length, of a
 // link that claims 4 TiB.
 func redisValue(t testing.TB) []byte {
-	b := fromHex(t, "07813016e5a289bef804"+"0200020102050202"+"0264"+"04")
+	b := fromHex(t, "07813016e5a289bef804"+"0200020102050202"+"024064"+"04")
 	b = binary.LittleEndian.AppendUint64(b, math.Float64bits(0.005))
 	b = append(b, 2, 8, 4)
 	b = append(b, redisHeader(t, 0, 0, 0)[atPerKey:atPerKey+8]...)

@@ -142,9 +142,9 @@ func (r *rdbReader) float64() float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(r.bytes(b[:])))
 }
 
-func readRedisDump(from io.Reader, _ Options) (*File, error) {
+func readRedisDump(from io.Reader, o Options) (*File, error) {
 	r := &rdbReader{from: bufio.NewReaderSize(from, 64<<10), crc: rdbCRCStart}
-	chain, err := r.chain()
+	chain, err := r.chain(o)
 	if err != nil {
 		return nil, err
 	}
@@ -155,7 +155,7 @@ func readRedisDump(from io.Reader, _ Options) (*File, error) {
 	return &File{Filter: chain, Details: chain.details()}, nil
 }
 
-func (r *rdbReader) chain() (*Chain, error) {
+func (r *rdbReader) chain(o Options) (*Chain, error) {
 	if kind := r.bytes(make([]byte, 1))[0]; r.err == nil && kind != rdbModule {
 		r.fail("a value of kind %d, not of a module", kind)
 	}
@@ -174,9 +174,10 @@ func (r *rdbReader) chain() (*Chain, error) {
 		return nil, r.err
 	}
 	c := h.chain()
+	c.grant, c.release = o.Grant, o.Release
 	links := make([]link, 0, h.links)
 	for range h.links {
-		l, layer := r.link()
+		l, layer := r.link(c)
 		if r.err != nil {
 			break
 		}
@@ -194,8 +195,8 @@ func (r *rdbReader) chain() (*Chain, error) {
 	return c, nil
 }
 
-// link reads a link and its bits.
-func (r *rdbReader) link() (l link, layer *layer) {
+// link reads a link and its bits, which c must grant.
+func (r *rdbReader) link(c *Chain) (l link, layer *layer) {
 	l.entries, l.rate, l.probes, l.perKey = r.uint64(), r.float64(), r.uint32(), r.float64()
 	l.bits = r.uint64()
 	l.bytes = l.bits / 8
@@ -206,17 +207,20 @@ func (r *rdbReader) link() (l link, layer *layer) {
 	}
 	r.expect(rdbString)
 	if layer = l.layer(); r.err == nil {
-		r.err = r.bits(l, layer)
+		r.err = r.bits(c, l, layer)
+	}
+	if r.err != nil {
+		return l, layer
 	}
 	l.items = r.uint64()
 	layer.size = l.items
 	if r.err != nil {
-		layer.memory.Close()
+		c.discard(layer)
 	}
 	return l, layer
 }
 
-func (r *rdbReader) bits(l link, layer *layer) error {
+func (r *rdbReader) bits(c *Chain, l link, layer *layer) error {
 	length, isLZF := r.length()
 	packed := uint64(0)
 	if isLZF {
@@ -229,15 +233,28 @@ func (r *rdbReader) bits(l link, layer *layer) error {
 		return fmt.Errorf("%w: %d bytes for a link that has %d", bloom.ErrFormat, length, l.bytes)
 	case isLZF:
 		unpacked := newLZF(io.LimitReader(r, int64(min(packed, math.MaxInt64))))
-		if err := layer.readBits(unpacked, l); err != nil {
+		if err := c.readBits(unpacked, layer, l); err != nil {
 			return err
 		}
 		if !unpacked.ended() {
+			c.discard(layer)
 			return fmt.Errorf("%w: a compressed string is longer than it says", bloom.ErrFormat)
 		}
 		return nil
 	}
-	return layer.readBits(io.LimitReader(r, int64(length)), l)
+	return c.readBits(io.LimitReader(r, int64(length)), layer, l)
+}
+
+// RedisDumpIntact reports whether a payload of Redis's DUMP ends in the checksum of all before
+// it, and in a version that this package knows: if not, it was damaged, and what its
+// bytes say is nothing to go by.
+func RedisDumpIntact(payload []byte) bool {
+	const trailer = 2 + 8
+	if len(payload) < trailer {
+		return false
+	}
+	at := len(payload) - 8
+	return ^crc64.Update(rdbCRCStart, rdbTable, payload[:at]) == binary.LittleEndian.Uint64(payload[at:])
 }
 
 func (r *rdbReader) trailer() error {

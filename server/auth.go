@@ -3,6 +3,8 @@ package server
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"sync/atomic"
+	"time"
 )
 
 // The names that clients may send with a password. A password alone is as good.
@@ -18,7 +20,7 @@ const (
 
 func init() {
 	register(&Command{
-		Name: "auth", Arity: -2, Flags: NoAuth | NoQueue | Fast, Categories: []string{"fast", "connection"},
+		Name: "auth", Arity: -2, Flags: NoAuth | Fast, Categories: []string{"fast", "connection"},
 		Handler: (*Client).auth,
 		Summary: "Authenticates the connection.", Since: "1.0.0", Group: "connection", Complexity: "O(1)",
 		Arguments: []Argument{{Name: "username", Type: "string", Optional: true}, {Name: "password", Type: "string"}},
@@ -60,9 +62,28 @@ func (c *Client) authenticate(user, password []byte) (refusal string) {
 	case (user == nil || string(user) == readOnlyUser) && read && config.ReadOnlyPassword != "":
 		c.grant(accessRead, readOnlyUser)
 	default:
+		c.server.wrongPassword(c.addr)
 		return textWrongPassword
 	}
 	return ""
+}
+
+// wrongPasswords counts passwords that are none, and writes about them in the log, a
+// line a second at most: who guesses does not fill it.
+type wrongPasswords struct {
+	count  atomic.Int64
+	told   atomic.Int64 // up to which number the log has told
+	toldAt atomic.Int64 // seconds since 1970
+}
+
+// wrongPassword notes that a client has sent a password that is none. The log tells
+// how many there were since it told last.
+func (s *Server) wrongPassword(addr string) {
+	w := &s.wrong
+	count, now := w.count.Add(1), time.Now().Unix()
+	if last := w.toldAt.Load(); now != last && w.toldAt.CompareAndSwap(last, now) {
+		s.log.Warn("wrong password", "client", addr, "count", count-w.told.Swap(count))
+	}
 }
 
 // deauthenticate takes back what a password has given, and is how a connection

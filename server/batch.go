@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"errors"
 
 	"github.com/bloomery/bloom/internal/resp"
 	"github.com/bloomery/bloom/store"
@@ -47,6 +48,7 @@ type batch struct {
 	replies []runReply
 
 	touched bool // the store was asked something: commit before answering
+	detours bool // it executes the command of a detour, and does not hold Server.alone
 
 	// The row found last, and its name as it was sent: nearly always the next one.
 	lastName [longestName]byte
@@ -75,8 +77,9 @@ func (b *batch) begin() {
 }
 
 // execute takes the commands off the front of sent and returns how many bytes
-// they were. The rest is the beginning of a command, or what came behind the
-// last one of a client that is to be closed: then c.ending is set.
+// they were. The rest is the beginning of a command; or what came behind the
+// last one of a client that is to be closed: then c.ending is set; or what came
+// behind a long command: then c.detour is set, and its arguments are parts of sent.
 func (b *batch) execute(c *Client, sent []byte) (used int) {
 	c.batch = b
 	limits := b.server.limits.Load()
@@ -86,9 +89,7 @@ func (b *batch) execute(c *Client, sent []byte) (used int) {
 		if err != nil {
 			if err != resp.ErrIncomplete {
 				b.flush()
-				c.w.Error("ERR " + err.Error())
-				b.tally.metrics.refuseProtocol(c, err)
-				c.end()
+				c.refuseProtocol(err)
 			}
 			break
 		}
@@ -99,7 +100,7 @@ func (b *batch) execute(c *Client, sent []byte) (used int) {
 		}
 		b.commands++
 		cmd := b.find(args[0])
-		if cmd != nil && cmd.run != runNone && !c.slow && cmd.takes(len(args)) && len(args[1]) <= limits.KeyBytes {
+		if cmd != nil && cmd.run != runNone && !c.slow && cmd.takes(len(args)) && len(args[1]) <= limits.KeyBytes && len(args) <= manyArguments {
 			b.join(c, cmd, args)
 			b.tally.count(cmd, false)
 			joined = cmd
@@ -107,6 +108,9 @@ func (b *batch) execute(c *Client, sent []byte) (used int) {
 		}
 		b.flush()
 		b.dispatch(c, cmd, args)
+		if c.detour != nil {
+			break
+		}
 		c.fits(0)
 	}
 	if joined != nil {
@@ -192,8 +196,9 @@ func (b *batch) flushExists() {
 	b.misses += int64(len(b.answers)) - found
 }
 
-// flushAdd executes a run of BF.ADD. A key that the filter does not take ends its
-// command, whose array is cut there, and not the run.
+// flushAdd executes a run of BF.ADD. Where a filter without growth is full, the
+// array of a command is cut at the first key that is not taken, as RedisBloom does,
+// and the run goes on.
 func (b *batch) flushAdd() {
 	s := b.server
 	filter, err := s.openOrCreate(b.name)
@@ -209,6 +214,10 @@ func (b *batch) flushAdd() {
 		n, err := filter.Add(s.ctx, b.keys[from:], b.answers[from:])
 		taken := from + n
 		b.tally.added(b.answers[from:taken])
+		if err != nil && !errors.Is(err, store.ErrFull) {
+			b.answerRest(filter, next, from, taken, err)
+			break
+		}
 		for next < len(b.replies) && (err == nil || from+int(b.replies[next].keys) <= taken) {
 			keys := int(b.replies[next].keys)
 			b.answer(b.replies[next], b.answers[from:from+keys])
@@ -236,6 +245,43 @@ func (b *batch) flushAdd() {
 	}
 }
 
+// answerRest answers the replies from the one on whose keys begin at from, when the
+// filter has taken those before taken and can take no new one: each such key has the
+// error for its answer. They are not tried one by one. A key that is there already
+// is told so.
+func (b *batch) answerRest(filter store.Filter, next, from, taken int, err error) {
+	s := b.server
+	if filter.Contains(s.ctx, b.keys[taken:], b.answers[taken:]) != nil {
+		clear(b.answers[taken:])
+	}
+	text := storeErrorText(err)
+	for _, reply := range b.replies[next:] {
+		w, failed := &reply.client.w, false
+		if reply.list {
+			w.Array(int(reply.keys))
+		}
+		for at := from; at < from+int(reply.keys); at++ {
+			switch {
+			case at < taken:
+				w.Bool(b.answers[at])
+			case b.answers[at]:
+				w.Bool(false)
+				b.tally.seen++
+			default:
+				w.Error(text)
+				failed = true
+			}
+		}
+		if failed {
+			s.metrics.refuseMemory(err)
+		}
+		if failed && !reply.list {
+			b.tally.failRun(b.kind, false)
+		}
+		from += int(reply.keys)
+	}
+}
+
 // answer writes the reply of a command of a run.
 func (b *batch) answer(reply runReply, answers []bool) {
 	w := &reply.client.w
@@ -257,7 +303,9 @@ func (b *batch) end() error {
 	defer b.tally.end()
 	b.flush()
 	s := b.server
-	s.alone.RUnlock()
+	if !b.detours {
+		s.alone.RUnlock()
+	}
 	if b.commands > 0 {
 		s.stats.commands.Add(b.commands)
 	}
@@ -287,5 +335,6 @@ func (s *Server) openOrCreate(name []byte) (store.Filter, error) {
 	if err == nil {
 		return filter, nil
 	}
-	return s.openOrCreateAs(name, *s.filter.Load(), err)
+	spec := *s.filter.Load()
+	return s.openOrCreateAs(name, spec, spec.Growth, err)
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/store"
 )
 
@@ -75,7 +76,7 @@ func (c *Client) runOne(args [][]byte) {
 
 // bfReserve makes a filter.
 func (c *Client) bfReserve(args [][]byte) {
-	spec, refusal := c.parseReserve(args)
+	spec, growth, refusal := c.parseReserve(args)
 	if refusal != "" {
 		c.w.Error(refusal)
 		return
@@ -86,14 +87,35 @@ func (c *Client) bfReserve(args [][]byte) {
 		c.w.Error(textWrongType)
 		return
 	default:
+		c.unchanged = true
 		c.w.Error(textExists)
 		return
 	}
-	if _, err := c.server.store.Create(c.server.ctx, string(args[1]), spec); err != nil {
+	if _, err := c.server.create(string(args[1]), spec, growth); err != nil {
 		c.createError(err)
 		return
 	}
 	c.w.SimpleString("OK")
+}
+
+// usualGrowth is what headers of filters without growth say that the store makes.
+const usualGrowth = 2
+
+// create makes a filter. The growth is what was asked for, also where there is to be
+// none: it means nothing then, but RedisBloom's headers tell it, and so do ours.
+func (s *Server) create(name string, spec store.Spec, growth uint32) (store.Filter, error) {
+	if spec.Kind != store.RedisBloom || spec.Growth != 0 || growth == usualGrowth {
+		return s.store.Create(s.ctx, name, spec)
+	}
+	header, err := interop.ChainConfig{Keys: spec.Capacity, Rate: spec.Rate}.NonScalingHeader(growth)
+	if err != nil {
+		return nil, err
+	}
+	filter, err := s.store.Load(s.ctx, name, header)
+	if err == nil && !spec.Expires.IsZero() {
+		err = s.store.Expire(s.ctx, name, spec.Expires)
+	}
+	return filter, err
 }
 
 const (
@@ -130,7 +152,7 @@ const (
 // parseReserve reads the arguments of BF.RESERVE in the order in which RedisBloom
 // does, so that of several mistakes the same one is told. Words that nobody knows
 // are ignored, as it ignores them.
-func (c *Client) parseReserve(args [][]byte) (spec store.Spec, refusal string) {
+func (c *Client) parseReserve(args [][]byte) (spec store.Spec, growth uint32, refusal string) {
 	ours := false
 	for _, arg := range args[4:] {
 		if _, ok := reserveWords[strings.ToUpper(clip(arg))]; ok {
@@ -138,43 +160,43 @@ func (c *Client) parseReserve(args [][]byte) (spec store.Spec, refusal string) {
 		}
 	}
 	if len(args) > maxReserveArgs && (!ours || len(args) > maxOurReserveArgs) {
-		return spec, find(args[0]).arityError()
+		return spec, 0, find(args[0]).arityError()
 	}
 	spec = *c.server.filter.Load()
 	rate, ok := parseFloat(args[2])
 	if !ok {
-		return spec, "ERR bad error rate"
+		return spec, 0, "ERR bad error rate"
 	}
 	if !(rate > 0 && rate < 1) {
-		return spec, "ERR error rate must be in the range (0.000000, 1.000000)"
+		return spec, 0, "ERR error rate must be in the range (0.000000, 1.000000)"
 	}
-	capacity, ok := parseInteger(args[3])
+	capacity, ok := integer(args[3])
 	if !ok {
-		return spec, "ERR bad capacity"
+		return spec, 0, "ERR bad capacity"
 	}
-	words := reserveOptions{spec: &spec}
+	words := reserveOptions{spec: &spec, expansion: int64(spec.Growth)}
 	if refusal := words.parse(args[4:]); refusal != "" {
-		return spec, refusal
+		return spec, 0, refusal
 	}
 	// RedisBloom's limit is one of its format; that of our layouts is memory.
 	if capacity < 1 || spec.Kind == store.RedisBloom && spec.Span == 0 && capacity > maxCapacity {
-		return spec, "ERR capacity must be in the range [1, 1073741824]"
+		return spec, 0, "ERR capacity must be in the range [1, 1073741824]"
 	}
 	if refusal := words.check(); refusal != "" {
-		return spec, refusal
+		return spec, 0, refusal
 	}
 	spec.Rate, spec.Capacity = rate, uint64(capacity)
 	if spec.Kind == store.RedisBloom {
 		spec.Rate = min(rate, maxRate)
 	}
-	return spec, ""
+	return spec, uint32(words.expansion), ""
 }
 
 // reserveOptions are the words behind the capacity. The spec's growth, kind,
 // span, hash and end are theirs.
 type reserveOptions struct {
 	spec           *store.Spec
-	expansion      int64
+	expansion      int64 // the usual one unless it was given
 	expansionError string
 	grows          bool // EXPANSION was given
 	nonScaling     bool
@@ -191,7 +213,9 @@ func (o *reserveOptions) parse(words [][]byte) (refusal string) {
 		if word == "EXPANSION" || reserveWords[word] {
 			if i+1 == len(words) {
 				if word == "EXPANSION" {
-					o.expansionError = "ERR no expansion"
+					if !o.grows {
+						o.expansionError = "ERR no expansion"
+					}
 					continue
 				}
 				return "ERR no value behind " + word
@@ -201,12 +225,12 @@ func (o *reserveOptions) parse(words [][]byte) (refusal string) {
 		}
 		switch word {
 		case "EXPANSION":
-			n, ok := parseInteger(value)
-			switch {
-			case !ok:
+			if o.grows { // the first one counts
+				continue
+			}
+			n, ok := integer(value)
+			if !ok {
 				o.expansionError = "ERR bad expansion"
-			case n < 0 || n > maxExpansion:
-				o.expansionError = "ERR expansion must be in the range [0, 32768]"
 			}
 			o.expansion, o.grows = n, true
 		case "NONSCALING":
@@ -247,8 +271,10 @@ func (o *reserveOptions) check() (refusal string) {
 	switch {
 	case o.expansionError != "":
 		return o.expansionError
-	case o.nonScaling && o.expansion > 0:
+	case o.nonScaling && o.grows && o.expansion > 0:
 		return "Nonscaling filters cannot expand"
+	case o.expansion < 0 || o.expansion > maxExpansion:
+		return "ERR expansion must be in the range [0, 32768]"
 	case o.spec.Span > 0 && o.layout && o.spec.Kind == store.RedisBloom:
 		return "ERR a filter of layout REDISBLOOM has no window"
 	case o.keyed && o.spec.Public:
@@ -312,14 +338,14 @@ func (c *Client) bfInsert(args [][]byte) {
 			}
 			spec.Rate = rate
 		case strings.HasPrefix(word, "E"):
-			n, ok := parseInteger(value)
+			n, ok := integer(value)
 			if !ok || n < 0 || n > maxExpansion {
 				c.w.Error("Bad expansion")
 				return
 			}
 			spec.Growth = uint32(n)
 		default:
-			n, ok := parseInteger(value)
+			n, ok := integer(value)
 			if !ok || n < 1 || spec.Kind == store.RedisBloom && n > maxCapacity {
 				c.w.Error("Bad capacity")
 				return
@@ -332,6 +358,7 @@ func (c *Client) bfInsert(args [][]byte) {
 		c.wrongArity(find(args[0]))
 		return
 	}
+	growth := spec.Growth
 	if nonScaling { // wherever EXPANSION stands
 		spec.Growth = 0
 	}
@@ -340,7 +367,7 @@ func (c *Client) bfInsert(args [][]byte) {
 	}
 	_, err := c.server.store.Open(args[1])
 	if errors.Is(err, store.ErrNotFound) && create {
-		_, err = c.server.openOrCreateAs(args[1], spec, err)
+		_, err = c.server.openOrCreateAs(args[1], spec, growth, err)
 	}
 	if err != nil {
 		c.insertError(err)
@@ -348,6 +375,7 @@ func (c *Client) bfInsert(args [][]byte) {
 	}
 	c.batch.joinItems(c, runAdd, args[1], items, true)
 	c.batch.flush()
+	c.unchanged = true // but for what flushAdd has told of
 }
 
 // insertError answers that BF.INSERT had no filter to add to.
@@ -361,37 +389,38 @@ func (c *Client) insertError(err error) {
 
 // openOrCreateAs makes the filter that Open has not found, with the error that
 // says so. If somebody else makes it at the same time, there is one.
-func (s *Server) openOrCreateAs(name []byte, spec store.Spec, notFound error) (store.Filter, error) {
+func (s *Server) openOrCreateAs(name []byte, spec store.Spec, growth uint32, notFound error) (store.Filter, error) {
 	if !errors.Is(notFound, store.ErrNotFound) {
 		return nil, notFound
 	}
 	if spec.Kind == store.RedisBloom {
 		spec.Rate, spec.Public = min(spec.Rate, maxRate), true
 	}
-	filter, err := s.store.Create(s.ctx, string(name), spec)
+	filter, err := s.create(string(name), spec, growth)
 	if errors.Is(err, store.ErrExists) {
 		return s.store.Open(name)
 	}
 	return filter, err
 }
 
-// parseInteger reads an integer as Redis does: decimal, without spaces, plus
-// signs and leading zeros.
-func parseInteger(arg []byte) (int64, bool) {
-	text := string(arg)
-	n, err := strconv.ParseInt(text, 10, 64)
-	return n, err == nil && strconv.FormatInt(n, 10) == text
-}
-
-// parseFloat reads a number as strtold of C does, which Redis uses, but refuses
+// parseFloat reads a number as strtod of C does, which Redis uses, but refuses
 // what is too large or too small to be one, and NaN.
 func parseFloat(arg []byte) (float64, bool) {
-	text := string(arg)
+	text := strings.ToLower(string(arg))
 	if strings.Contains(text, "_") { // Go's alone
 		return 0, false
 	}
+	exponent, digits := "e", "123456789"
+	if strings.Contains(text, "0x") {
+		exponent, digits = "p", "123456789abcdef"
+		if !strings.Contains(text, exponent) { // which only Go insists on
+			text += "p0"
+		}
+	}
 	f, err := strconv.ParseFloat(text, 64)
-	return f, err == nil && !math.IsNaN(f)
+	mantissa, _, _ := strings.Cut(strings.Replace(text, "0x", "", 1), exponent)
+	tooSmall := f == 0 && strings.ContainsAny(mantissa, digits)
+	return f, err == nil && !math.IsNaN(f) && !tooSmall
 }
 
 // parseSpan reads a time: seconds, or Go's notation, and d for days.

@@ -2,8 +2,13 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"strconv"
+	"time"
 
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/store"
 )
 
@@ -19,10 +24,10 @@ func init() {
 		row(&Command{Name: "bf.swap", Arity: 3, FirstKey: 1, LastKey: 2, KeyStep: 1, Handler: (*Client).bfSwap,
 			Summary: "Exchanges what two names stand for, in one step", Complexity: "O(1)",
 			Arguments: []Argument{{Name: "key1", Type: "key"}, {Name: "key2", Type: "key"}}}),
-		row(&Command{Name: "bf.merge", Arity: -3, Flags: DenyMemory | Alone, FirstKey: 1, LastKey: -1, KeyStep: 1, Handler: (*Client).bfMerge,
+		row(&Command{Name: "bf.merge", Arity: -3, Flags: DenyMemory | Long, FirstKey: 1, LastKey: -1, KeyStep: 1, Handler: (*Client).bfMerge,
 			Summary: "Adds all that other Bloom Filters have to one, which is made if there is none", Complexity: "O(n), where n is the size of the filters",
 			Arguments: []Argument{{Name: "destination", Type: "key"}, {Name: "source", Type: "key", Multiple: true}}}),
-		row(&Command{Name: "bf.fold", Arity: 3, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).bfFold,
+		row(&Command{Name: "bf.fold", Arity: 3, Flags: Long, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).bfFold,
 			Summary: "Makes a Bloom Filter smaller by a factor, at a higher rate", Complexity: "O(n), where n is the size of the filter",
 			Arguments: []Argument{{Name: "key", Type: "key"}, {Name: "factor", Type: "integer"}}}),
 	)
@@ -55,26 +60,64 @@ func (c *Client) bfMerge(args [][]byte) {
 		}
 		sources = append(sources, source)
 	}
-	to, err := s.store.Open(args[1])
-	made := errors.Is(err, store.ErrNotFound) && len(sources) > 0
-	if made {
-		to, err = s.store.Create(s.ctx, string(args[1]), sources[0].Info().Spec)
-	}
-	for i := 0; i < len(sources) && err == nil; i++ {
-		err = to.Merge(s.ctx, sources[i])
+	err := store.ErrExists
+	for tries := 0; errors.Is(err, store.ErrExists) && tries < mergeTries; tries++ {
+		var to store.Filter
+		to, err = s.store.Open(args[1])
+		switch {
+		case errors.Is(err, store.ErrNotFound) && len(sources) > 0:
+			err = c.makeAside(args[1], false, time.Time{}, func(aside string) error {
+				to, err := s.createLike(aside, sources[0])
+				if err != nil {
+					return err
+				}
+				return mergeAll(s.ctx, to, sources)
+			})
+		case err == nil:
+			err = mergeAll(s.ctx, to, sources)
+		}
 	}
 	if err != nil {
-		if made && to != nil {
-			s.store.Drop(s.ctx, string(args[1])) // nobody has added to it: a merge is executed alone
-		}
 		c.storeError(err)
 		return
 	}
 	c.w.SimpleString("OK")
 }
 
+// mergeTries is how often BF.MERGE begins anew because somebody else has made the
+// filter that it was making. Then it merges into that one, if nobody has deleted it.
+const mergeTries = 3
+
+func mergeAll(ctx context.Context, to store.Filter, sources []store.Filter) error {
+	for _, source := range sources {
+		if err := to.Merge(ctx, source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// createLike makes an empty filter that others can be merged into which can be merged
+// into this one: of the same layers. When the filter ends, and what its adds are
+// promised, are not taken over, as those belong to its name.
+func (s *Server) createLike(name string, like store.Filter) (store.Filter, error) {
+	spec := like.Info().Spec
+	if spec.Kind != store.RedisBloom {
+		spec.Expires, spec.Level = time.Time{}, store.StoreLevel
+		return s.store.Create(s.ctx, name, spec)
+	}
+	_, header, err := like.Dump(0)
+	if err != nil {
+		return nil, err
+	}
+	if header, err = interop.EmptyHeader(header); err != nil {
+		return nil, err
+	}
+	return s.store.Load(s.ctx, name, header)
+}
+
 func (c *Client) bfFold(args [][]byte) {
-	by, ok := parseInteger(args[2])
+	by, ok := integer(args[2])
 	if !ok || by < 1 {
 		c.w.Error("ERR bad factor: a whole number, 1 or more")
 		return
@@ -82,6 +125,10 @@ func (c *Client) bfFold(args [][]byte) {
 	filter, err := c.server.store.Open(args[1])
 	if err == nil {
 		err = filter.Fold(c.server.ctx, uint64(by))
+	}
+	if errors.Is(err, bloom.ErrConfig) {
+		c.w.Error("ERR the filter cannot be folded by " + strconv.FormatInt(by, 10) + ": only by a factor of the number of its blocks, which may have few")
+		return
 	}
 	if err != nil {
 		c.storeError(err)

@@ -11,10 +11,10 @@ func init() {
 	key := Argument{Name: "key", Type: "key"}
 	iterator := Argument{Name: "iterator", Type: "integer"}
 	register(
-		bloomRow(&Command{Name: "bf.scandump", Arity: 3, Flags: ReadOnly, Categories: []string{"read", "bloom"}, Handler: (*Client).bfScanDump,
+		bloomRow(&Command{Name: "bf.scandump", Arity: 3, Flags: ReadOnly | Fast | Long, Categories: []string{"read", "bloom"}, Handler: (*Client).bfScanDump,
 			Summary: "Answers with the next chunk of a dump, and the iterator that asks for the one behind it", Since: "1.0.0", Complexity: "O(n), where n is the capacity",
 			Arguments: []Argument{key, iterator}}),
-		bloomRow(&Command{Name: "bf.loadchunk", Arity: 4, Flags: Write | DenyMemory, Categories: []string{"write", "bloom"}, Handler: (*Client).bfLoadChunk,
+		bloomRow(&Command{Name: "bf.loadchunk", Arity: 4, Flags: Write | DenyMemory | Payload | Long, Categories: []string{"write", "bloom"}, Handler: (*Client).bfLoadChunk,
 			Summary: "Takes a chunk of a dump that BF.SCANDUMP has answered with; the first one makes the filter", Since: "1.0.0", Complexity: "O(n), where n is the capacity",
 			Arguments: []Argument{key, iterator, {Name: "data", Type: "string"}}}),
 	)
@@ -26,7 +26,7 @@ func (c *Client) bfScanDump(args [][]byte) {
 		c.storeError(err)
 		return
 	}
-	iterator, ok := parseInteger(args[2])
+	iterator, ok := integer(args[2])
 	if !ok {
 		c.w.Error("Second argument must be numeric")
 		return
@@ -38,13 +38,13 @@ func (c *Client) bfScanDump(args [][]byte) {
 	}
 	c.w.Array(2)
 	c.w.Integer(next)
-	c.w.Bulk(chunk)
+	c.bulk(chunk)
 }
 
 const textBadChunk = "ERR received bad data"
 
 func (c *Client) bfLoadChunk(args [][]byte) {
-	iterator, ok := parseInteger(args[2])
+	iterator, ok := integer(args[2])
 	if !ok {
 		c.w.Error("ERR Second argument must be numeric")
 		return
@@ -53,7 +53,7 @@ func (c *Client) bfLoadChunk(args [][]byte) {
 	if errors.Is(err, store.ErrNotFound) && iterator == 1 {
 		_, err = c.server.store.Load(c.server.ctx, string(args[1]), args[3])
 	} else if err == nil {
-		err = filter.Load(c.server.ctx, iterator, args[3])
+		err = c.loadChunk(filter, iterator, args[3])
 	}
 	switch {
 	case errors.Is(err, bloom.ErrSecret): // a dump of ours, of another store
@@ -70,22 +70,57 @@ func (c *Client) bfLoadChunk(args [][]byte) {
 	}
 }
 
+// largestPiece is how much of a chunk a filter is given at a time. RedisBloom makes
+// no longer ones; who sends those has made them.
+const largestPiece = 16 << 20
+
+// loadChunk gives a filter a chunk, in pieces if it is long. A chunk that does not
+// fit is not begun.
+func (c *Client) loadChunk(filter store.Filter, iterator int64, chunk []byte) error {
+	if len(chunk) > largestPiece {
+		if info := filter.Info(); info.Kind == store.RedisBloom && chunkRefusal(&info, iterator, len(chunk)) != "" {
+			return store.ErrChunk
+		}
+	}
+	for len(chunk) > largestPiece {
+		rest := chunk[largestPiece:]
+		if err := filter.Load(c.server.ctx, iterator-int64(len(rest)), chunk[:largestPiece]); err != nil {
+			return err
+		}
+		chunk = rest
+	}
+	return filter.Load(c.server.ctx, iterator, chunk)
+}
+
 // chunkError says what is wrong with a chunk, in RedisBloom's words. The filter is
 // nil for the first one.
 func chunkError(filter store.Filter, iterator int64, size int) string {
-	if filter == nil || iterator-1 < int64(size) {
+	if filter == nil {
 		return textBadChunk
 	}
 	info := filter.Info()
-	if info.Kind != store.RedisBloom {
+	if text := chunkRefusal(&info, iterator, size); info.Kind == store.RedisBloom && text != "" {
+		return text
+	}
+	return textBadChunk
+}
+
+// chunkRefusal is what RedisBloom says of a chunk for a filter of its kind: it ends
+// before the iterator, and has to be within a layer. It is "" if the chunk fits.
+func chunkRefusal(info *store.Info, iterator int64, size int) string {
+	if iterator <= 0 || int64(size) > iterator {
 		return textBadChunk
 	}
-	at := uint64(iterator - 1 - int64(size))
-	for _, layer := range info.Layers {
-		if at < layer.Bytes {
-			return "ERR invalid chunk - Too big for current filter"
+	if at := iterator - 1 - int64(size); at >= 0 {
+		for _, layer := range info.Layers {
+			if at < int64(layer.Bytes) {
+				if int64(size) > int64(layer.Bytes)-at {
+					return "ERR invalid chunk - Too big for current filter"
+				}
+				return ""
+			}
+			at -= int64(layer.Bytes)
 		}
-		at -= layer.Bytes
 	}
 	return "ERR invalid offset - no link found"
 }

@@ -3,6 +3,7 @@ package server
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -15,7 +16,7 @@ func init() {
 		return Argument{Name: strings.ToLower(name), Type: "pure-token", Token: name}
 	}
 	register(
-		bloomRow(&Command{Name: "bf.info", Arity: -2, Flags: ReadOnly | Fast, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfInfo,
+		bloomRow(&Command{Name: "bf.info", Arity: -2, Flags: ReadOnly | Fast | Long, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfInfo,
 			Summary: "Tells of a filter how large and how full it is, or one such fact", Since: "1.0.0", Complexity: "O(1)",
 			Arguments: []Argument{key, {Name: "single_value", Type: "oneof", Optional: true, Arguments: []Argument{
 				word("CAPACITY"), word("SIZE"), word("FILTERS"), word("ITEMS"), word("EXPANSION"),
@@ -40,7 +41,7 @@ var infoFields = []infoField{
 	{"CAPACITY", "Capacity", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(info.Room)) }},
 	{"SIZE", "Size", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(info.Bytes)) }},
 	{"FILTERS", "Number of filters", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(len(info.Layers))) }},
-	{"ITEMS", "Number of items inserted", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(info.Items)) }},
+	{"ITEMS", "Number of items inserted", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(min(info.Items, math.MaxInt64))) }},
 	{"EXPANSION", "Expansion rate", func(c *Client, _ store.Filter, info *store.Info) {
 		if info.Growth == 0 {
 			c.w.Null()
@@ -119,7 +120,7 @@ func (c *Client) bfCard(args [][]byte) {
 	case err != nil:
 		c.storeError(err)
 	default:
-		c.w.Integer(int64(filter.Info().Items))
+		c.w.Integer(int64(min(filter.Info().Items, math.MaxInt64))) // a dump may say more
 	}
 }
 

@@ -41,10 +41,12 @@ type Client struct {
 	// batch is what executes the client's commands.
 	batch *batch
 
-	access  access
-	db      int       // by SELECT; databases.go
-	replies replyMode // see dispatch
-	ending  bool      // close when what was answered is sent; no command is executed any more
+	access    access
+	db        int       // by SELECT; databases.go
+	replies   replyMode // see dispatch
+	ending    bool      // close when what was answered is sent; no command is executed any more
+	unchanged bool      // set by a command that writes and has changed nothing; see call
+	lingers   bool      // and what comes yet is read and thrown away for a while: see lingerTime
 
 	multi    *transaction // nil unless in MULTI; multi.go
 	tracking tracking     // CLIENT TRACKING; tracking.go
@@ -55,7 +57,13 @@ type Client struct {
 
 	parser resp.Parser
 	in     []byte // what has come and is not a whole command yet
-	out    []byte // what could not be sent yet
+	out    []byte // what could not be sent yet; see setOut
+	outCap int    // of the buffer that out is a part of
+
+	// detour is a long command that has to be executed, or is being executed, before
+	// anything else of this client. away is set while it is; any goroutine may read it.
+	detour *detour
+	away   atomic.Bool
 
 	transport transport
 
@@ -65,6 +73,10 @@ type Client struct {
 	pushMu sync.Mutex
 	pushed []byte // guarded by pushMu: messages of other goroutines, not sent yet
 	killed bool   // guarded by pushMu
+
+	// What the buffers were counted as, see buffers.go: the client's own, and pushed.
+	buffered       atomic.Int64
+	bufferedPushes atomic.Int64
 
 	lastActive  atomic.Int64 // seconds since 1970, of what came last
 	lastCommand atomic.Pointer[Command]
@@ -138,8 +150,12 @@ func (c *Client) push(protocol int, write func(w *resp.Writer)) {
 	c.pushed = w.Buf
 	unread := len(c.pushed)
 	c.pushMu.Unlock()
-	if unread > c.server.limits.Load().OutputBytes {
+	switch {
+	case unread > c.server.limits.Load().OutputBytes:
 		c.dropUnread(unread)
+		return
+	case !c.countPushed(unread):
+		c.dropLargest()
 		return
 	}
 	c.transport.wake()
@@ -148,15 +164,21 @@ func (c *Client) push(protocol int, write func(w *resp.Writer)) {
 // dropUnread closes a client that leaves so many bytes unread, and says so, once.
 // Any goroutine may call it.
 func (c *Client) dropUnread(unread int) {
+	if c.drop() {
+		c.server.stats.dropped.Add(1)
+		c.server.log.Warn("closed a client that does not read its replies", "client", c.addr, "unread", unread, "limit", limitNames[limitOutput])
+	}
+}
+
+// drop closes a client without sending what was pushed, and reports whether it was
+// not closed already. Any goroutine may call it.
+func (c *Client) drop() bool {
 	c.pushMu.Lock()
 	known := c.killed
 	c.pushed, c.killed = nil, true
 	c.pushMu.Unlock()
-	if !known {
-		c.server.stats.dropped.Add(1)
-		c.server.log.Warn("closed a client that does not read its replies", "client", c.addr, "unread", unread)
-	}
 	c.transport.wake()
+	return !known
 }
 
 // fits reports whether the client may be left n bytes more to read. If not, it is
@@ -164,10 +186,14 @@ func (c *Client) dropUnread(unread int) {
 // with many values ask before each; all others are asked for by the batch.
 func (c *Client) fits(n int) bool {
 	unread := len(c.w.Buf) + len(c.out) + n
-	if unread <= c.server.limits.Load().OutputBytes {
+	switch {
+	case unread > c.server.limits.Load().OutputBytes:
+		c.dropUnread(unread)
+	case unread > countedBytes && !c.count(c.held()+n):
+		c.dropLargest()
+	default:
 		return true
 	}
-	c.dropUnread(unread)
 	c.end()
 	return false
 }
@@ -177,6 +203,7 @@ func (c *Client) takePushed() (pushed []byte, killed bool) {
 	c.pushMu.Lock()
 	defer c.pushMu.Unlock()
 	pushed, c.pushed = c.pushed, nil
+	c.countPushed(0)
 	return pushed, c.killed
 }
 

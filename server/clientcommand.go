@@ -45,9 +45,25 @@ func init() {
 			row("trackinginfo", 2, 0, "6.2.0", "Tells how the connection tracks.", (*Client).clientTrackingInfo),
 			cachingCommand,
 			row("getredir", 2, 0, "6.0.0", "Tells where invalidations go: here.", (*Client).clientGetRedir),
-			row("unblock", -3, Admin, "5.0.0", "Answers 0: no command blocks.", (*Client).zero, Argument{Name: "client-id", Type: "integer"}),
+			row("unblock", -3, Admin, "5.0.0", "Answers 0: no command blocks.", (*Client).clientUnblock, Argument{Name: "client-id", Type: "integer"}, unblockType),
 			helpOf("client"),
 		}})
+}
+
+var unblockType = func() Argument { a := oneOf("unblock-type", "TIMEOUT", "ERROR"); a.Optional = true; return a }()
+
+func (c *Client) clientUnblock(args [][]byte) {
+	_, ok := integer(args[2])
+	switch {
+	case len(args) > 4:
+		c.w.Error("ERR unknown subcommand or wrong number of arguments for '" + clip(args[1]) + "'. Try CLIENT HELP.")
+	case len(args) == 4 && !is(args[3], "TIMEOUT") && !is(args[3], "ERROR"):
+		c.w.Error("ERR CLIENT UNBLOCK reason should be TIMEOUT or ERROR")
+	case !ok:
+		c.w.Error(textInteger)
+	default:
+		c.w.Integer(0)
+	}
 }
 
 // word is an argument that is there or not.
@@ -126,6 +142,9 @@ func (c *Client) line() string {
 	if shown.noTouch.Load() {
 		flags += "T"
 	}
+	if c.away.Load() {
+		flags += "b" // blocked, which comes closest
+	}
 	if flags == "" {
 		flags = "N"
 	}
@@ -154,9 +173,9 @@ func (c *Client) clientList(args [][]byte) {
 	switch {
 	case len(args) == 2:
 	case len(args) == 4 && is(args[2], "TYPE"):
-		switch strings.ToLower(string(args[3])) {
-		case "normal":
-		case "master", "replica", "slave", "pubsub":
+		switch {
+		case is(args[3], "NORMAL"):
+		case isClientType(string(args[3])):
 			ids = []int64{} // there are none
 		default:
 			c.w.Error("ERR Unknown client type '" + clip(args[3]) + "'")
@@ -201,7 +220,7 @@ func (c *Client) clientKill(args [][]byte) {
 		}
 		return
 	}
-	matches, skipSelf, refusal := killFilter(args[2:])
+	matches, skipSelf, refusal := c.server.killFilter(args[2:])
 	if refusal != "" {
 		c.w.Error(refusal)
 		return
@@ -226,7 +245,7 @@ func (c *Client) killOther(other *Client) {
 }
 
 // killFilter reads pairs of a filter and its value. All have to match.
-func killFilter(pairs [][]byte) (matches func(*Client) bool, skipSelf bool, refusal string) {
+func (s *Server) killFilter(pairs [][]byte) (matches func(*Client) bool, skipSelf bool, refusal string) {
 	if len(pairs)%2 != 0 {
 		return nil, false, textSyntax
 	}
@@ -244,8 +263,12 @@ func killFilter(pairs [][]byte) (matches func(*Client) bool, skipSelf bool, refu
 			all = append(all, func(c *Client) bool { return c.addr == value })
 		case is(pairs[i], "LADDR"):
 			all = append(all, func(c *Client) bool { return c.laddr == value })
+		case is(pairs[i], "USER") && !slices.Contains(s.users(), value):
+			return nil, false, "ERR No such user '" + clip(pairs[i+1]) + "'"
 		case is(pairs[i], "USER"):
 			all = append(all, func(c *Client) bool { return c.description().user == value })
+		case is(pairs[i], "TYPE") && !isClientType(value):
+			return nil, false, "ERR Unknown client type '" + clip(pairs[i+1]) + "'"
 		case is(pairs[i], "TYPE"):
 			all = append(all, func(*Client) bool { return strings.EqualFold(value, "normal") })
 		case is(pairs[i], "MAXAGE") && isNumber:
@@ -266,6 +289,11 @@ func killFilter(pairs [][]byte) (matches func(*Client) bool, skipSelf bool, refu
 		}
 		return true
 	}, skipSelf, ""
+}
+
+// isClientType reports whether Redis knows such clients. Here all are normal.
+func isClientType(name string) bool {
+	return slices.Contains([]string{"normal", "master", "replica", "slave", "pubsub"}, strings.ToLower(name))
 }
 
 // onOff reads ON or OFF and answers an error for anything else.
@@ -349,7 +377,11 @@ func (c *Client) clientTracking(args [][]byte) {
 			continue
 		}
 		if mode != trackReads && mode != wanted {
-			c.w.Error("ERR BCAST, OPTIN and OPTOUT cannot be used together")
+			if mode == trackBroadcast || wanted == trackBroadcast {
+				c.w.Error("ERR OPTIN and OPTOUT are not compatible with BCAST")
+			} else {
+				c.w.Error("ERR You can't specify both OPTIN mode and OPTOUT mode")
+			}
 			return
 		}
 		mode = wanted
@@ -436,7 +468,7 @@ func (c *Client) clientTrackingInfo(args [][]byte) {
 	c.w.Integer(redirect)
 	c.w.BulkString("prefixes")
 	prefixes := c.trackedPrefixes()
-	c.w.Set(len(prefixes))
+	c.w.Array(len(prefixes))
 	for _, prefix := range prefixes {
 		c.w.BulkString(prefix)
 	}

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -51,9 +53,12 @@ var parameters = map[string]parameter{
 	"bf-error-rate": {
 		get: func(s *Server) string { return strconv.FormatFloat(s.filter.Load().Rate, 'g', -1, 64) },
 		set: func(to *settings, value string) error {
-			rate, err := strconv.ParseFloat(value, 64)
-			if err != nil || !(rate > 0 && rate < 1) {
+			rate, ok := parseFloat([]byte(value))
+			if !ok || !(rate > 0 && rate < 1) {
 				return fmt.Errorf("argument must be a number above 0 and below 1")
+			}
+			if to.filter.Kind == store.RedisBloom {
+				rate = min(rate, maxRate)
 			}
 			to.filter.Rate = rate
 			return nil
@@ -61,14 +66,14 @@ var parameters = map[string]parameter{
 	"bf-initial-size": {
 		get: func(s *Server) string { return strconv.FormatUint(s.filter.Load().Capacity, 10) },
 		set: func(to *settings, value string) error {
-			n, err := between(value, 1, 1<<30)
+			n, err := between(value, 1, maxCapacity)
 			to.filter.Capacity = uint64(n)
 			return err
 		}},
 	"bf-expansion-factor": {
 		get: func(s *Server) string { return strconv.FormatUint(uint64(s.filter.Load().Growth), 10) },
 		set: func(to *settings, value string) error {
-			n, err := between(value, 0, 32768)
+			n, err := between(value, 0, maxExpansion)
 			to.filter.Growth = uint32(n)
 			return err
 		}},
@@ -76,6 +81,9 @@ var parameters = map[string]parameter{
 		get: func(s *Server) string { return strconv.Itoa(s.limits.Load().Clients) },
 		set: func(to *settings, value string) error {
 			n, err := between(value, 1, math.MaxInt32)
+			if most := mostClients(); err == nil && n > int64(most) {
+				err = fmt.Errorf("%s %d", textManyClients, most)
+			}
 			to.limits.Clients = int(n)
 			return err
 		}},
@@ -90,7 +98,8 @@ var parameters = map[string]parameter{
 		_, limit := s.store.Usage()
 		return strconv.FormatUint(limit, 10)
 	}},
-	"proto-max-bulk-len":         {get: func(s *Server) string { return strconv.Itoa(s.limits.Load().ItemBytes) }},
+	"proto-max-bulk-len":         {get: func(s *Server) string { return strconv.Itoa(s.limits.Load().PayloadBytes) }},
+	"maxmemory-clients":          {get: func(s *Server) string { return strconv.Itoa(s.limits.Load().BufferBytes) }},
 	"client-query-buffer-limit":  {get: func(s *Server) string { return strconv.Itoa(s.limits.Load().CommandBytes) }},
 	"io-threads":                 {get: func(s *Server) string { return strconv.Itoa(max(s.config.Loops, 1)) }},
 	"tracking-table-max-keys":    fixed("0"),
@@ -113,7 +122,10 @@ var parameters = map[string]parameter{
 // between reads a whole number of a range.
 func between(value string, from, to int64) (int64, error) {
 	n, ok := integer([]byte(value))
-	if !ok || n < from || n > to {
+	if !ok {
+		return 0, errors.New("argument couldn't be parsed into an integer")
+	}
+	if n < from || n > to {
 		return 0, fmt.Errorf("argument must be between %d and %d inclusive", from, to)
 	}
 	return n, nil
@@ -122,12 +134,16 @@ func between(value string, from, to int64) (int64, error) {
 // configGet answers the parameters that match any of the patterns, by name.
 func (c *Client) configGet(args [][]byte) {
 	var names []string
+	patterns := make([]*glob, len(args)-2)
+	for i, pattern := range args[2:] {
+		var ok bool
+		if patterns[i], ok = c.glob(bytes.ToLower(pattern)); !ok {
+			return
+		}
+	}
 	for name := range parameters {
-		for _, pattern := range args[2:] {
-			if matches(strings.ToLower(string(pattern)), name) {
-				names = append(names, name)
-				break
-			}
+		if slices.ContainsFunc(patterns, func(g *glob) bool { return g.matches(name) }) {
+			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
@@ -141,7 +157,7 @@ func (c *Client) configGet(args [][]byte) {
 // configSet changes all of the parameters, or none.
 func (c *Client) configSet(args [][]byte) {
 	if len(args)%2 != 0 {
-		c.wrongArity(find(args[0]).sub(args[1]))
+		c.w.Error(textSyntax)
 		return
 	}
 	s := c.server
@@ -187,3 +203,5 @@ func (c *Client) configResetStat(args [][]byte) {
 func (c *Client) configRewrite(args [][]byte) {
 	c.w.Error("ERR The server is running without a config file")
 }
+
+const textManyClients = "The operating system is not able to handle the specified number of clients, try with"

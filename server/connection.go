@@ -130,8 +130,7 @@ func (c *Client) selectDB(args [][]byte) {
 	}
 }
 
-// database reads the number of a database, which is used from then on. If it is
-// none, the client is told so.
+// database reads the number of a database. If it is none, the client is told so.
 func (c *Client) database(arg []byte) (db int, ok bool) {
 	n, ok := integer(arg)
 	switch {
@@ -141,8 +140,6 @@ func (c *Client) database(arg []byte) (db int, ok bool) {
 	case n < 0 || n >= databases:
 		c.w.Error("ERR DB index is out of range")
 		return 0, false
-	case n > 0:
-		c.server.scopes.use()
 	}
 	return int(n), true
 }
@@ -166,13 +163,13 @@ func (c *Client) reset(args [][]byte) {
 }
 
 func (c *Client) wait(args [][]byte) {
-	replicas, ok := integer(args[1])
+	_, ok := integer(args[1])
 	timeout, okToo := integer(args[2])
 	switch {
 	case !ok || !okToo:
 		c.w.Error(textInteger)
-	case replicas < 0 || timeout < 0:
-		c.w.Error("ERR value is out of range, must be positive")
+	case timeout < 0:
+		c.w.Error("ERR timeout is negative")
 	default:
 		c.w.Integer(0)
 	}

@@ -1,12 +1,14 @@
 package server
 
 import (
+	"slices"
 	"strings"
-	"sync"
+
+	"github.com/bloomery/bloom/store"
 )
 
 // databases is how many SELECT knows, as many as a Redis of default settings.
-const databases = 16
+const databases = store.Groups
 
 // The store has one set of names. A name in database 0 is kept as it is, one in
 // another database behind three bytes: NUL, the number as a hexadecimal digit, and
@@ -48,43 +50,20 @@ func (c *Client) scope(cmd *Command, args [][]byte) [][]byte {
 	return scoped
 }
 
-// scopes knows whether there are names in other databases than 0. As long as
-// there are none, the store's count is that of database 0.
-type scopes struct {
-	mu    sync.Mutex
-	known bool // used is right
-	used  bool // a client has chosen another database, or a name is in one
+// list is the store's List, and nameCount its Len, without what long commands are
+// making; see makeAside.
+func (s *Server) list(cursor uint64, count int) (names []string, next uint64) {
+	names, next = s.store.List(cursor, count)
+	return slices.DeleteFunc(names, isAside), next
 }
 
-// use notes that a client has chosen another database than 0.
-func (d *scopes) use() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.known, d.used = true, true
-}
-
-// scoped reports whether there can be names in other databases than 0. The first
-// question may take a look at all names.
-func (s *Server) scoped() bool {
-	s.scopes.mu.Lock()
-	defer s.scopes.mu.Unlock()
-	if !s.scopes.known {
-		s.scopes.known = true
-		for name := range s.allNames {
-			if db, _ := splitName(name); db != 0 {
-				s.scopes.used = true
-				break
-			}
-		}
-	}
-	return s.scopes.used
-}
+func (s *Server) nameCount() int { return max(s.store.Len()-int(s.aside.Load()), 0) }
 
 // allNames calls yield with the names of the store, of all databases, until it is
 // false. A name that is there all the while comes once or more.
 func (s *Server) allNames(yield func(name string) bool) {
 	for cursor := uint64(0); ; {
-		names, next := s.store.List(cursor, 1000)
+		names, next := s.list(cursor, 1000)
 		for _, name := range names {
 			if !yield(name) {
 				return
@@ -97,10 +76,30 @@ func (s *Server) allNames(yield func(name string) bool) {
 	}
 }
 
-// keysIn returns the names of the store in each database.
+// A grouper is a store that counts names by database, as [store.Local] does.
+type grouper interface {
+	GroupNames(of func(name string) int)
+	LenOf(group int) int
+}
+
+// groupNames lets the store count the names of each database, if it can.
+func (s *Server) groupNames() {
+	if st, ok := s.store.(grouper); ok {
+		st.GroupNames(func(name string) int {
+			db, _ := splitName(name)
+			return db
+		})
+	}
+}
+
+// keysIn returns the number of names in each database. A store that does not count
+// them is asked for all.
 func (s *Server) keysIn() (count [databases]int) {
-	if !s.scoped() {
-		count[0] = s.store.Len()
+	if st, ok := s.store.(grouper); ok {
+		for db := range count {
+			count[db] = st.LenOf(db)
+		}
+		count[0] = max(count[0]-int(s.aside.Load()), 0)
 		return count
 	}
 	for name := range s.allNames {
@@ -108,4 +107,14 @@ func (s *Server) keysIn() (count [databases]int) {
 		count[db]++
 	}
 	return count
+}
+
+// scoped reports whether there are names in other databases than one.
+func (s *Server) scoped(but int) bool {
+	for db, n := range s.keysIn() {
+		if n > 0 && db != but {
+			return true
+		}
+	}
+	return false
 }

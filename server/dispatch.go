@@ -2,6 +2,7 @@ package server
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,6 +39,9 @@ func (b *batch) dispatch(c *Client, cmd *Command, args [][]byte) {
 		case c.multi != nil && !cmd.Flags.Has(NoQueue):
 			c.multi.queue(cmd, args)
 			c.w.SimpleString("QUEUED")
+		case cmd.isLong(args):
+			c.detour = &detour{command: cmd, args: slices.Clone(args), silent: skip || c.replies != replyAll}
+			return
 		case cmd.Flags.Has(Alone):
 			b.server.alone.RUnlock()
 			b.server.alone.Lock()
@@ -62,10 +66,15 @@ func (c *Client) call(cmd *Command, args [][]byte) {
 	args = c.scope(cmd, args)
 	c.beforeCall(cmd, args)
 	at := c.batch.tally.enter(c)
+	c.unchanged = false
+	if c.batch.detours && cmd.Flags.Has(Write) {
+		s.beginChange(cmd, args)
+		defer s.endChange(cmd, args)
+	}
 	cmd.Handler(c, args)
 	c.batch.tally.leave(cmd, c, at)
-	c.afterCall(cmd)
-	if cmd.Flags.Has(Write) && cmd.run == runNone && s.observers.Load() > 0 {
+	c.afterCall(cmd, args)
+	if cmd.Flags.Has(Write) && cmd.run == runNone && !c.unchanged && s.observers.Load() > 0 {
 		cmd.keys(args, func(key []byte) { s.keyWritten(c, key) }) // of runs, flushAdd has told
 	}
 }
@@ -88,25 +97,38 @@ func (c *Client) admit(cmd *Command, args [][]byte) (row *Command, refusal strin
 		}
 		cmd = sub
 	}
-	switch {
-	case cmd.Handler == nil || !cmd.takes(len(args)):
+	if cmd.Handler == nil || !cmd.takes(len(args)) {
+		if cmd.Name == "exec" {
+			c.endMulti()
+			return nil, "EXECABORT Transaction discarded because of: " + strings.TrimPrefix(cmd.arityError(), "ERR ")
+		}
 		return nil, cmd.arityError()
-	case c.access == accessNone && !cmd.Flags.Has(NoAuth):
-		return nil, textNoAuth
-	case c.access == accessRead && cmd.Flags&(Write|Admin) != 0:
-		return nil, "NOPERM User " + readOnlyUser + " has no permissions to run the '" + cmd.fullName() + "' command"
+	}
+	if refusal := c.forbidden(cmd); refusal != "" {
+		return nil, refusal
 	}
 	limit := c.server.limits.Load().KeyBytes
 	cmd.keys(args, func(key []byte) {
 		if len(key) > limit {
 			c.server.metrics.refuse(limitKey)
-			refusal = "ERR a key of " + strconv.Itoa(len(key)) + " bytes is longer than the limit of " + strconv.Itoa(limit)
+			refusal = "ERR a key of " + strconv.Itoa(len(key)) + " bytes is too long" + limitSuffix(limitKey, limit)
 		}
 	})
 	if refusal != "" {
 		return nil, refusal
 	}
 	return cmd, ""
+}
+
+// forbidden is why the client may not execute a command, "" if it may.
+func (c *Client) forbidden(cmd *Command) (refusal string) {
+	switch {
+	case c.access == accessNone && !cmd.Flags.Has(NoAuth):
+		return textNoAuth
+	case c.access == accessRead && cmd.Flags&(Write|Admin) != 0:
+		return "NOPERM User " + readOnlyUser + " has no permissions to run the '" + cmd.fullName() + "' command"
+	}
+	return ""
 }
 
 // arityError is the text for a command with too few or too many arguments.

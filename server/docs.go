@@ -106,7 +106,7 @@ func (c *Client) commandInfos(rows []*Command) {
 			return
 		}
 		if row == nil {
-			c.w.NullArray()
+			c.w.Null()
 		} else {
 			c.infoOf(row)
 		}
@@ -303,7 +303,11 @@ func (c *Client) commandList(args [][]byte) {
 		case is(args[3], "ACLCAT"):
 			fits = func(cmd *Command) bool { return slices.Contains(cmd.Categories, value) }
 		case is(args[3], "PATTERN"):
-			fits = func(cmd *Command) bool { return matches(value, cmd.fullName()) }
+			pattern, ok := c.glob([]byte(value))
+			if !ok {
+				return
+			}
+			fits = func(cmd *Command) bool { return pattern.matches(cmd.fullName()) }
 		default:
 			c.w.Error(textSyntax)
 			return

@@ -24,32 +24,32 @@ func init() {
 		register(&Command{Name: name, Arity: 2, Flags: ReadOnly | Fast, Categories: []string{"keyspace", "read", "fast"}, FirstKey: 1, LastKey: 1, KeyStep: 1,
 			Handler: handler, Since: since, Group: "generic", Complexity: "O(1)", Summary: summary, Arguments: []Argument{key}})
 	}
-	get("ttl", "1.0.0", "Tells in how many seconds a key ends.", lifetime(func(at time.Time) int64 { return (left(at) + 500) / 1000 }))
+	get("ttl", "1.0.0", "Tells in how many seconds a key ends.", lifetime(func(at time.Time) int64 { return seconds(left(at)) }))
 	get("pttl", "2.6.0", "Tells in how many milliseconds a key ends.", lifetime(left))
-	get("expiretime", "7.0.0", "Tells when a key ends, in seconds since 1970.", lifetime(func(at time.Time) int64 { return (at.UnixMilli() + 500) / 1000 }))
+	get("expiretime", "7.0.0", "Tells when a key ends, in seconds since 1970.", lifetime(func(at time.Time) int64 { return seconds(at.UnixMilli()) }))
 	get("pexpiretime", "7.0.0", "Tells when a key ends, in milliseconds since 1970.", lifetime(time.Time.UnixMilli))
 	register(&Command{Name: "persist", Arity: 2, Flags: Write | Fast | Alone, Categories: []string{"keyspace", "write", "fast"}, FirstKey: 1, LastKey: 1, KeyStep: 1,
 		Handler: (*Client).persist, Since: "2.2.0", Group: "generic", Complexity: "O(1)", Summary: "Lets a key never end.", Arguments: []Argument{key}})
 }
 
-// left is how many milliseconds are left until then.
-func left(at time.Time) int64 { return max(time.Until(at).Round(time.Millisecond).Milliseconds(), 0) }
+// left is how many milliseconds are left until then. A Duration would end after 292
+// years.
+func left(at time.Time) int64 { return max(at.UnixMilli()-time.Now().UnixMilli(), 0) }
 
-// lastTime is the last moment at which a key may end: what an int64 of nanoseconds
-// since 1970 can say, which is in the year 2262.
-const lastTime = math.MaxInt64 / int64(time.Millisecond)
+// seconds rounds milliseconds.
+func seconds(ms int64) int64 { return ms/1000 + (ms%1000+500)/1000 }
 
-// endTime works out when a key ends, or is false if that is too far away. Before
-// 1970 is as good as 1970.
+// endTime works out when a key ends, or is false if an int64 of milliseconds since
+// 1970, as Redis keeps it, cannot say it. Before 1970 is as good as 1970.
 func endTime(n int64, unit time.Duration, relative bool) (time.Time, bool) {
 	step := unit.Milliseconds()
-	if n > lastTime/step || n < -lastTime/step {
+	if n > math.MaxInt64/step || n < math.MinInt64/step {
 		return time.Time{}, false
 	}
 	ms := n * step
 	if relative {
 		now := time.Now().UnixMilli()
-		if ms > lastTime-now {
+		if ms > math.MaxInt64-now {
 			return time.Time{}, false
 		}
 		ms += now
@@ -76,6 +76,7 @@ func expireBy(unit time.Duration, relative bool) func(*Client, [][]byte) {
 		}
 		kind, now := c.server.store.Kind(args[1])
 		if kind == store.None || !allowed(now, at) {
+			c.unchanged = true
 			c.w.Integer(0)
 			return
 		}
@@ -144,6 +145,7 @@ func lifetime(tell func(at time.Time) int64) func(*Client, [][]byte) {
 func (c *Client) persist(args [][]byte) {
 	kind, at := c.server.store.Kind(args[1])
 	if kind == store.None || at.IsZero() {
+		c.unchanged = true
 		c.w.Integer(0)
 		return
 	}

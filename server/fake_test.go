@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/bloomery/bloom"
@@ -24,6 +25,34 @@ type fakeStore struct {
 	commits atomic.Int64
 	failure atomic.Pointer[error] // of Commit
 	calls   atomic.Int64          // of Add and Contains
+	hold    atomic.Pointer[hold]  // of what takes long
+}
+
+// A hold makes calls that take long take longer: until it is let go.
+type hold struct {
+	entered chan struct{} // yields for each that has begun
+	end     chan struct{}
+}
+
+// holdLong makes calls wait that take long with large filters. letGo ends that; the
+// test's end does, too.
+func (s *fakeStore) holdLong(t testing.TB) (h *hold, letGo func()) {
+	h = &hold{make(chan struct{}, 100), make(chan struct{})}
+	s.hold.Store(h)
+	letGo = sync.OnceFunc(func() {
+		s.hold.Store(nil)
+		close(h.end)
+	})
+	t.Cleanup(letGo)
+	return h, letGo
+}
+
+// long is called by what takes long.
+func (s *fakeStore) long() {
+	if h := s.hold.Load(); h != nil {
+		h.entered <- struct{}{}
+		<-h.end
+	}
 }
 
 type fakeFilter struct {
@@ -69,6 +98,7 @@ func (s *fakeStore) Open(name []byte) (store.Filter, error) {
 }
 
 func (s *fakeStore) Load(_ context.Context, name string, header []byte) (store.Filter, error) {
+	s.long()
 	chain, err := interop.LoadHeader(header, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrChunk, err)
@@ -151,6 +181,7 @@ func (s *fakeStore) Clear(context.Context) error {
 }
 
 func (s *fakeStore) List(uint64, int) (names []string, next uint64) {
+	s.long()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for name := range s.values {
@@ -216,16 +247,25 @@ func (f *fakeFilter) Info() store.Info {
 func (f *fakeFilter) Report() bloom.Report { return f.chain.Report() }
 
 func (f *fakeFilter) Dump(iterator int64) (int64, []byte, error) {
+	f.store.long()
 	next, chunk := f.chain.ScanDump(iterator)
 	return next, chunk, nil
 }
 
 func (f *fakeFilter) Load(_ context.Context, iterator int64, chunk []byte) error {
+	f.store.long()
 	if err := f.chain.LoadChunk(iterator, chunk); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrChunk, err)
 	}
 	return nil
 }
 
-func (f *fakeFilter) Merge(context.Context, store.Filter) error { return errors.ErrUnsupported }
-func (f *fakeFilter) Fold(context.Context, uint64) error        { return errors.ErrUnsupported }
+func (f *fakeFilter) Merge(context.Context, store.Filter) error {
+	f.store.long()
+	return errors.ErrUnsupported
+}
+
+func (f *fakeFilter) Fold(context.Context, uint64) error {
+	f.store.long()
+	return errors.ErrUnsupported
+}

@@ -12,7 +12,6 @@ import (
 	"net/http/pprof"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/bloomery/bloom/store"
@@ -77,7 +76,7 @@ func (s *Server) ServeHTTPOn(l net.Listener, config HTTPConfig) error {
 		IdleTimeout:       keepAliveTime,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-		ConnState:         limitConnections(min(httpConnections, maxFiles()/4)),
+		ConnState:         newHTTPLimit(max(min(httpConnections, maxFiles()/4), 2)).state,
 	}
 	if s.config.TLS != nil {
 		config := s.config.TLS.Clone()
@@ -100,21 +99,6 @@ func (s *Server) ServeHTTPOn(l net.Listener, config HTTPConfig) error {
 	}
 	<-ended
 	return s.whyStopped()
-}
-
-// limitConnections closes those that are more than most.
-func limitConnections(most int) func(net.Conn, http.ConnState) {
-	var open atomic.Int64
-	return func(conn net.Conn, state http.ConnState) {
-		switch state {
-		case http.StateNew:
-			if open.Add(1) > int64(most) {
-				conn.Close()
-			}
-		case http.StateClosed, http.StateHijacked:
-			open.Add(-1)
-		}
-	}
 }
 
 // HTTPHandler returns what [Server.ServeHTTPOn] serves.
@@ -184,6 +168,9 @@ func (h *web) private(next http.Handler) http.Handler {
 			_, password, given := r.BasicAuth()
 			full := equalSecret([]byte(password), config.Password)
 			read := equalSecret([]byte(password), config.ReadOnlyPassword) && config.ReadOnlyPassword != ""
+			if given && !full && !read {
+				h.server.wrongPassword(r.RemoteAddr)
+			}
 			if !given || !full && !read {
 				w.Header().Set("WWW-Authenticate", `Basic realm="bloomery", charset="UTF-8"`)
 				http.Error(w, "give the server's password by basic authentication, with any user", http.StatusUnauthorized)
@@ -264,7 +251,7 @@ func (h *web) listFilters(w http.ResponseWriter, _ *http.Request) {
 	list := struct {
 		Names   int          `json:"names"`
 		Filters []filterJSON `json:"filters"`
-	}{h.server.store.Len(), []filterJSON{}}
+	}{h.server.nameCount(), []filterJSON{}}
 	rows := h.filters.refresh()
 	now := time.Now()
 	for _, row := range rows {

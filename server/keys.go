@@ -41,12 +41,12 @@ func init() {
 	row("renamenx", 3, Write|Fast|Alone, 2, (*Client).rename, "1.0.0", "O(1)", "Gives a key another name, if nothing has it.", key, Argument{Name: "newkey", Type: "key"})
 	row("copy", -3, Write|DenyMemory|Alone, 2, (*Client).copyKey, "6.2.0", "O(N) where N is the length", "Copies a string. Filters are refused, as RedisBloom refuses them.",
 		Argument{Name: "source", Type: "key"}, Argument{Name: "destination", Type: "key"}, Argument{Name: "destination-db", Type: "integer", Token: "DB", Optional: true}, word("REPLACE"))
-	row("dbsize", 1, ReadOnly|Fast, 0, (*Client).dbSize, "1.0.0", "O(1), or the number of keys where other databases than 0 are in use", "Counts the keys.")
-	row("keys", 2, ReadOnly, 0, (*Client).keys, "1.0.0", each, "Lists the keys that match a pattern.", Argument{Name: "pattern", Type: "string"})
-	row("scan", -2, ReadOnly, 0, (*Client).scan, "2.8.0", "O(1) for each call", "Lists the keys piece by piece.",
+	row("dbsize", 1, ReadOnly|Fast, 0, (*Client).dbSize, "1.0.0", "O(1)", "Counts the keys.")
+	row("keys", 2, ReadOnly|Long, 0, (*Client).keys, "1.0.0", each, "Lists the keys that match a pattern.", Argument{Name: "pattern", Type: "string"})
+	row("scan", -2, ReadOnly|Long, 0, (*Client).scan, "2.8.0", "O(1) for each call", "Lists the keys piece by piece.",
 		Argument{Name: "cursor", Type: "integer"}, Argument{Name: "pattern", Type: "string", Token: "MATCH", Optional: true},
 		Argument{Name: "count", Type: "integer", Token: "COUNT", Optional: true}, Argument{Name: "type", Type: "string", Token: "TYPE", Optional: true})
-	row("randomkey", 1, ReadOnly, 0, (*Client).randomKey, "1.0.0", each, "Tells some key.")
+	row("randomkey", 1, ReadOnly|Long, 0, (*Client).randomKey, "1.0.0", "O(1), or the number of keys where few of them are in the database", "Tells some key.")
 	row("flushdb", -1, Write|Alone, 0, (*Client).flushDB, "1.0.0", each, "Deletes all keys of the database.", flushType)
 	row("flushall", -1, Write|Alone, 0, (*Client).flushAll, "1.0.0", each, "Deletes all keys of all databases.", flushType)
 }
@@ -75,7 +75,19 @@ func (c *Client) del(args [][]byte) {
 	for i, key := range args[1:] {
 		names[i] = string(key)
 	}
+	var there [][]byte // that somebody may want to know of
+	if c.server.observers.Load() > 0 {
+		for _, key := range args[1:] {
+			if c.kind(key) != store.None {
+				there = append(there, key)
+			}
+		}
+	}
 	n, err := c.server.store.Drop(c.server.ctx, names...)
+	for _, key := range there {
+		c.server.keyWritten(c, key)
+	}
+	c.unchanged = true // but for these
 	if err != nil {
 		c.storeError(err)
 		return
@@ -101,12 +113,16 @@ func (c *Client) rename(args [][]byte) {
 	onlyFree := is(args[0], "RENAMENX")
 	switch {
 	case c.kind(args[1]) == store.None:
+		c.unchanged = true
 		c.w.Error(textNoKey)
 		return
 	case onlyFree && c.kind(args[2]) != store.None:
+		c.unchanged = true
 		c.w.Integer(0)
 		return
-	case from != to:
+	case from == to:
+		c.unchanged = true
+	default:
 		if err := c.server.store.Rename(c.server.ctx, from, to); err != nil {
 			c.storeError(err)
 			return
@@ -121,6 +137,7 @@ func (c *Client) rename(args [][]byte) {
 
 // copyKey is COPY source destination [DB n] [REPLACE].
 func (c *Client) copyKey(args [][]byte) {
+	c.unchanged = true // but for the destination, which may be in another database
 	to, replace := args[2], false
 	for i := 3; i < len(args); i++ {
 		switch {
@@ -164,7 +181,7 @@ func (c *Client) copyKey(args [][]byte) {
 		return
 	}
 	if c.server.observers.Load() > 0 {
-		c.server.keyWritten(c, to) // perhaps in another database
+		c.server.keyWritten(c, to)
 	}
 	c.w.Integer(1)
 }
@@ -173,10 +190,13 @@ func (c *Client) dbSize(args [][]byte) { c.w.Integer(int64(c.server.keysIn()[c.d
 
 // keys is KEYS.
 func (c *Client) keys(args [][]byte) {
-	pattern := string(args[1])
+	pattern, ok := c.glob(args[1])
+	if !ok {
+		return
+	}
 	var found []string
 	for name := range c.server.allNames {
-		if db, key := splitName(name); db == c.db && matches(pattern, key) {
+		if db, key := splitName(name); db == c.db && pattern.matches(key) {
 			found = append(found, key)
 		}
 	}
@@ -186,19 +206,21 @@ func (c *Client) keys(args [][]byte) {
 
 // scan is SCAN cursor [MATCH pattern] [COUNT n] [TYPE type].
 func (c *Client) scan(args [][]byte) {
-	cursor, err := strconv.ParseUint(string(args[1]), 10, 64)
-	if err != nil {
+	cursor, ok := parseCursor(string(args[1]))
+	if !ok {
 		c.w.Error("ERR invalid cursor")
 		return
 	}
-	pattern, kind, count := "", "", int64(10)
+	pattern, kind, count := newGlob("*"), "", int64(10)
 	for i := 2; i < len(args); i += 2 {
 		switch {
 		case i+1 == len(args):
 			c.w.Error(textSyntax)
 			return
 		case is(args[i], "MATCH"):
-			pattern = string(args[i+1])
+			if pattern, ok = c.glob(args[i+1]); !ok {
+				return
+			}
 		case is(args[i], "TYPE"):
 			kind = string(args[i+1])
 		case is(args[i], "COUNT"):
@@ -217,11 +239,11 @@ func (c *Client) scan(args [][]byte) {
 			return
 		}
 	}
-	names, next := c.server.store.List(cursor, int(count))
+	names, next := c.server.list(cursor, int(count))
 	found := make([]string, 0, len(names))
 	for _, name := range names {
 		db, key := splitName(name)
-		if db == c.db && (pattern == "" || matches(pattern, key)) && (kind == "" || strings.EqualFold(typeName(c.kind([]byte(name))), kind)) {
+		if db == c.db && pattern.matches(key) && (kind == "" || strings.EqualFold(typeName(c.kind([]byte(name))), kind)) {
 			found = append(found, key)
 		}
 	}
@@ -230,8 +252,39 @@ func (c *Client) scan(args [][]byte) {
 	c.bulks(found)
 }
 
-// randomKey picks one of all names, each with the same chance.
+// parseCursor reads a cursor as Redis does, by strtoul: empty is 0, and -1 the last
+// one there can be.
+func parseCursor(text string) (cursor uint64, ok bool) {
+	digits := strings.TrimPrefix(text, "+")
+	digits, negative := strings.CutPrefix(digits, "-")
+	if text == "" {
+		return 0, true
+	}
+	n, err := strconv.ParseUint(digits, 10, 64)
+	if len(text)-len(digits) > 1 || err != nil {
+		return 0, false
+	}
+	if negative {
+		n = -n
+	}
+	return n, true
+}
+
+// randomTries is how often a store is asked for some name before all are looked at,
+// where most are in other databases.
+const randomTries = 100
+
+// randomKey picks one of all names, each with about the same chance.
 func (c *Client) randomKey(args [][]byte) {
+	if st, ok := c.server.store.(interface{ Random() (string, bool) }); ok {
+		for range randomTries {
+			name, ok := st.Random()
+			if db, key := splitName(name); ok && db == c.db && !isAside(name) {
+				c.w.BulkString(key)
+				return
+			}
+		}
+	}
 	picked, seen := "", 0
 	for name := range c.server.allNames {
 		if db, key := splitName(name); db == c.db {
@@ -260,11 +313,12 @@ func (c *Client) flushAll(args [][]byte) {
 	if !c.isFlush(args) {
 		return
 	}
+	changed := c.server.watchedNames(-1)
 	if err := c.server.store.Clear(c.server.ctx); err != nil {
 		c.storeError(err)
 		return
 	}
-	c.server.allWritten(-1)
+	c.server.allWritten(changed)
 	c.w.SimpleString("OK")
 }
 
@@ -273,8 +327,9 @@ func (c *Client) flushDB(args [][]byte) {
 		return
 	}
 	s := c.server
+	changed := s.watchedNames(c.db)
 	var err error
-	if s.scoped() {
+	if s.scoped(c.db) {
 		var names []string
 		for name := range s.allNames {
 			if db, _ := splitName(name); db == c.db {
@@ -289,7 +344,7 @@ func (c *Client) flushDB(args [][]byte) {
 		c.storeError(err)
 		return
 	}
-	s.allWritten(c.db)
+	s.allWritten(changed)
 	c.w.SimpleString("OK")
 }
 

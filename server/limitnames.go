@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/bloomery/bloom/store"
 )
@@ -17,28 +16,24 @@ const (
 	limitUnauthenticated
 	limitArguments
 	limitItem
+	limitPayload
+	limitInline
 	limitKey
 	limitCommand
 	limitOutput
+	limitBuffers
 	limitIdle
 	limitMemory
 	limitCount
 )
 
 // limitNames are the names of flags and of the label limit.
-var limitNames = [limitCount]string{"clients", "unauthenticated-bytes", "arguments", "item-bytes", "key-bytes", "command-bytes", "output-bytes", "idle", "memory"}
+var limitNames = [limitCount]string{"clients", "unauthenticated-bytes", "arguments", "item-bytes", "payload-bytes", "inline-bytes",
+	"key-bytes", "command-bytes", "output-bytes", "buffer-bytes", "idle", "memory"}
 
-// limitOfProtocol are the limits behind errors of the parser. Numbers that are
-// none at all meet the same errors.
-var limitOfProtocol = map[string]limit{
-	"invalid multibulk length":         limitArguments,
-	"too big mbulk count string":       limitArguments,
-	"invalid bulk length":              limitItem,
-	"too big bulk count string":        limitItem,
-	"too big inline request":           limitItem,
-	"too big command":                  limitCommand,
-	"unauthenticated multibulk length": limitUnauthenticated,
-	"unauthenticated bulk length":      limitUnauthenticated,
+// limitSuffix names a limit behind the text of a refusal.
+func limitSuffix(l limit, most int) string {
+	return fmt.Sprintf(" (limit %s: %d)", limitNames[l], most)
 }
 
 // refuse counts what a limit was in the way of.
@@ -49,18 +44,6 @@ func (m *metrics) refuseMemory(err error) {
 	if errors.Is(err, store.ErrMemory) {
 		m.refuse(limitMemory)
 	}
-}
-
-// refuseProtocol counts bytes that were no command, if a limit was in the way.
-func (m *metrics) refuseProtocol(c *Client, err error) {
-	l, ok := limitOfProtocol[strings.TrimPrefix(err.Error(), "Protocol error: ")]
-	if !ok {
-		return
-	}
-	if c.access == accessNone {
-		l = limitUnauthenticated
-	}
-	m.refuse(l)
 }
 
 // A LimitRow is a limit with its name, for people.
@@ -74,6 +57,9 @@ type LimitRow struct {
 func LimitTable() []LimitRow {
 	l := DefaultLimits
 	bytes := func(n int) string {
+		if n >= 1<<30 && n%(1<<30) == 0 {
+			return fmt.Sprintf("%d GiB", n>>30)
+		}
 		if n >= 1<<20 {
 			return fmt.Sprintf("%d MiB", n>>20)
 		}
@@ -88,9 +74,12 @@ func LimitTable() []LimitRow {
 		limitUnauthenticated: {Value: bytes(l.UnauthenticatedBytes), What: "a command before the password; beyond, the connection is closed"},
 		limitArguments:       {Value: strconv.Itoa(l.Arguments), What: "arguments of a command, with its name; beyond, the connection is closed"},
 		limitItem:            {Value: bytes(l.ItemBytes), What: "one argument; beyond, the connection is closed"},
+		limitPayload:         {Value: bytes(l.PayloadBytes), What: "the payload of RESTORE and BF.LOADCHUNK; beyond, the connection is closed. What DUMP answers; beyond, the command is refused"},
+		limitInline:          {Value: bytes(l.InlineBytes), What: "a command that is typed as a line; beyond, the connection is closed"},
 		limitKey:             {Value: bytes(l.KeyBytes), What: "the name of a filter or value; beyond, the command is refused"},
 		limitCommand:         {Value: bytes(l.CommandBytes), What: "a command as it comes over the wire; beyond, the connection is closed"},
 		limitOutput:          {Value: bytes(l.OutputBytes), What: "replies that a client has not read; beyond, the connection is closed"},
+		limitBuffers:         {Value: bytes(l.BufferBytes), What: "what all connections have sent of commands that are not complete, and not read of replies, but at most half of the memory; beyond, the connection that has most is closed"},
 		limitIdle:            {Value: idle, What: "time in which a client sends nothing; then the connection is closed"},
 		limitMemory:          {Value: "none", What: "memory of all filters and values; beyond, the command is refused with the bytes that it would need"},
 	}

@@ -55,30 +55,54 @@ type Limits struct {
 	// before the password.
 	UnauthenticatedBytes int
 
-	Arguments    int // of a command, its name included
-	ItemBytes    int // one argument of a command
-	KeyBytes     int // the name of a filter
-	CommandBytes int // a command as it comes over the wire
+	Arguments   int // of a command, its name included
+	ItemBytes   int // one argument of a command
+	InlineBytes int // a command that is a line of words
+	KeyBytes    int // the name of a filter
 
-	// OutputBytes is how much a client may leave unread. One that leaves more is
-	// closed.
-	OutputBytes int
+	// PayloadBytes is how long the argument of RESTORE and BF.LOADCHUNK may be that
+	// has the filter, and DUMP's reply. It is never more than BufferBytes.
+	PayloadBytes int
+
+	// CommandBytes is how long a command may be as it comes over the wire, and
+	// OutputBytes how much a client may leave unread: one that leaves more is closed.
+	// Zero means PayloadBytes and 128 MiB.
+	CommandBytes int
+	OutputBytes  int
+
+	// BufferBytes is how much all clients together may have in their buffers: what
+	// they have sent of commands that are not complete, and not read of replies.
+	// Beyond, the one that has most is closed. It is never more than half of the
+	// store's memory, but 64 MiB at least.
+	BufferBytes int
 
 	// Idle is how long a client may send nothing, or not read what it asked for,
 	// until it is closed. Zero, also in DefaultLimits: for ever.
 	Idle time.Duration
 }
 
-// DefaultLimits leave room for the largest chunk of a dump, 16 MiB.
+// DefaultLimits let a payload be as large as Redis does.
 var DefaultLimits = Limits{
 	Clients:              10_000,
 	UnauthenticatedBytes: 16 << 10,
 	Arguments:            1 << 20,
 	ItemBytes:            32 << 20,
+	InlineBytes:          64 << 10,
 	KeyBytes:             64 << 10,
-	CommandBytes:         128 << 20,
-	OutputBytes:          128 << 20,
+	PayloadBytes:         512 << 20,
+	CommandBytes:         512<<20 + besidePayload,
+	OutputBytes:          512<<20 + besidePayload,
+	BufferBytes:          1 << 30,
 }
+
+const (
+	// besidePayload is how much longer a command or what is unread may be than a
+	// payload.
+	besidePayload = 128 << 20
+
+	// leastBuffers is for all clients together, however little memory there is.
+	leastBuffers = 64 << 20
+)
 
 // filled returns the limits with those of DefaultLimits in place of zeros.
 func (l Limits) filled() Limits {
@@ -91,9 +115,24 @@ func (l Limits) filled() Limits {
 	set(&l.UnauthenticatedBytes, DefaultLimits.UnauthenticatedBytes)
 	set(&l.Arguments, DefaultLimits.Arguments)
 	set(&l.ItemBytes, DefaultLimits.ItemBytes)
+	set(&l.InlineBytes, DefaultLimits.InlineBytes)
 	set(&l.KeyBytes, DefaultLimits.KeyBytes)
-	set(&l.CommandBytes, DefaultLimits.CommandBytes)
-	set(&l.OutputBytes, DefaultLimits.OutputBytes)
+	set(&l.BufferBytes, DefaultLimits.BufferBytes)
+	set(&l.PayloadBytes, DefaultLimits.PayloadBytes)
+	l.PayloadBytes = min(l.PayloadBytes, l.BufferBytes)
+	set(&l.CommandBytes, l.PayloadBytes+besidePayload)
+	set(&l.OutputBytes, l.PayloadBytes+besidePayload)
+	return l
+}
+
+// within returns the limits for a store that may take so much memory, zero for any.
+func (l Limits) within(memory uint64) Limits {
+	if l.BufferBytes <= 0 {
+		l.BufferBytes = DefaultLimits.BufferBytes
+	}
+	if memory > 0 {
+		l.BufferBytes = int(min(uint64(l.BufferBytes), max(memory/2, leastBuffers)))
+	}
 	return l
 }
 
@@ -153,5 +192,13 @@ func (s *Server) parserLimits(a access) resp.Limits {
 		limits.CommandBytes = l.UnauthenticatedBytes
 		return limits
 	}
-	return resp.Limits{Args: l.Arguments, BulkBytes: l.ItemBytes, CommandBytes: l.CommandBytes}
+	return resp.Limits{Args: l.Arguments, BulkBytes: l.ItemBytes, InlineBytes: l.InlineBytes, CommandBytes: l.CommandBytes,
+		TakesPayload: takesPayload, PayloadBytes: l.PayloadBytes}
+}
+
+// takesPayload reports whether a command, by name, may have an argument as long as
+// a filter.
+func takesPayload(name []byte) bool {
+	cmd := find(name)
+	return cmd != nil && cmd.Flags.Has(Payload)
 }

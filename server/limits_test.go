@@ -69,7 +69,10 @@ func TestLimitsOfCommands(t *testing.T) {
 		w := connect(t, addr)
 		w.expect(t, "BF.ADD "+strings.Repeat("k", 10)+" a", ":1\r\n")
 		for _, command := range []string{"BF.ADD", "BF.EXISTS"} {
-			w.expect(t, command+" "+strings.Repeat("k", 11)+" a", "-ERR a key of 11 bytes is longer than the limit of 10\r\n")
+			w.expect(t, command+" "+strings.Repeat("k", 11)+" a", "-ERR a key of 11 bytes is too long (limit key-bytes: 10)\r\n")
+		}
+		for _, command := range []string{"KEYS", "SCAN 0 MATCH", "CONFIG GET", "COMMAND LIST FILTERBY PATTERN"} {
+			w.expect(t, command+" "+strings.Repeat("*", 11), "-ERR a pattern of 11 bytes is too long (limit key-bytes: 10)\r\n")
 		}
 		if n := st.Len(); n != 2 {
 			t.Errorf("%d filters, want 2", n)

@@ -31,7 +31,9 @@ type loop struct {
 	ready   []*socket // that are in the batch
 	dirty   []*socket // that have to be looked at besides: woken, or with output to send
 	leaving []*socket // that stop was called of; see leave
-	events  []unix.EpollEvent
+
+	lingering []*socket // see linger
+	events    []unix.EpollEvent
 
 	// room takes what is read; room[:used] is in the batch.
 	room []byte
@@ -52,12 +54,12 @@ type loop struct {
 
 // Sizes of a loop.
 const (
-	roomBytes    = 1 << 20
-	readBytes    = 32 << 10 // of a connection, in one turn
-	trickleBytes = 2 << 10  // room for more of a command that has begun, at least
-	bufferBytes  = 64 << 10 // larger ones are not kept for replies
-	maxEvents    = 512
-	maxBuffers   = 256
+	roomBytes   = 1 << 20
+	readBytes   = 32 << 10 // of a connection, in one turn
+	sendBytes   = 1 << 20  // to a connection, in one turn
+	bufferBytes = 64 << 10 // larger ones are not kept for replies
+	maxEvents   = 512
+	maxBuffers  = 256
 )
 
 // A socket is a connection of a loop.
@@ -72,12 +74,17 @@ type socket struct {
 	reading bool // in loop.ready
 	writing bool // epoll tells when more can be sent
 	entered bool // in loop.sockets
+	away    bool // its client is on a detour; see detour_linux.go
 	broken  bool // the other side is gone: close
 	closed  bool
 
+	lingerEnd   time.Time // in loop.lingering: when it ends in any case
 	quiet, last time.Time // in loop.leaving: when nothing has come for long enough, and when it ends in any case
 
+	rest []byte // what could not be sent before the client went away
+
 	asked   atomic.Bool // in loop.inbox
+	back    atomic.Bool // the detour has ended
 	stopped atomic.Bool // stop was called
 }
 
@@ -244,6 +251,7 @@ func (l *loop) run() {
 			l.open()
 		}
 		l.leave()
+		l.endLingering()
 		l.finish()
 		l.sweep()
 	}
@@ -265,7 +273,7 @@ func (l *loop) wait() (int, error) {
 
 // patience is how long to wait for events, in milliseconds; -1 for ever.
 func (l *loop) patience() int {
-	if len(l.leaving) > 0 {
+	if len(l.leaving) > 0 || len(l.lingering) > 0 {
 		return int(drainTime.Milliseconds())
 	}
 	if l.server.limits.Load().Idle > 0 {
@@ -292,6 +300,9 @@ func (l *loop) open() {
 		}
 		if !k.entered {
 			l.enter(k)
+		}
+		if k.away && k.back.Load() {
+			l.welcome(k)
 		}
 		if k.stopped.Load() && k.last.IsZero() {
 			now := time.Now()
@@ -327,14 +338,14 @@ func (l *loop) leave() {
 		if k.closed || k.broken || k.client.ending { // the rest is deliver's
 			return true
 		}
-		if k.heard {
+		if k.heard || k.client.detour != nil {
 			k.heard, k.quiet = false, now.Add(drainTime)
 		}
 		if now.Before(k.quiet) && now.Before(k.last) {
 			return false
 		}
 		// The turn may have taken longer than drainTime: look.
-		if l.read(k) && now.Before(k.last) {
+		if l.read(k) && now.Before(k.last) || k.client.detour != nil {
 			return false
 		}
 		k.client.end()
@@ -353,6 +364,12 @@ func (l *loop) turn() {
 // anything did.
 func (l *loop) read(k *socket) bool {
 	c := k.client
+	if k.away { // the other side is gone: it will be seen
+		return false
+	}
+	if k.lingers(c) {
+		return l.swallow(k)
+	}
 	if c.ending || k.broken || k.closed {
 		k.broken = true // the last words were sent to nobody
 		l.dirty = append(l.dirty, k)
@@ -361,17 +378,22 @@ func (l *loop) read(k *socket) bool {
 	// What was executed of c.in is taken off at the end of the batch.
 	if k.reading || len(c.in) == 0 && len(l.room)-l.used < readBytes {
 		l.turn()
-		if c.ending || k.broken || k.closed { // its descriptor may be somebody else's now
+		if c.ending || k.broken || k.closed || k.away { // its descriptor may be somebody else's now
 			return false
 		}
 	}
 	long := len(c.in) > 0
 	into := l.room[l.used:min(l.used+readBytes, len(l.room))]
 	if long {
-		// As much again as has come: so a long command takes few reads, and no more
-		// memory than twice what it is. One that trickles keeps the buffer that it has.
-		if cap(c.in)-len(c.in) < trickleBytes {
-			c.in = slices.Grow(c.in, min(max(trickleBytes, len(c.in)), roomBytes))
+		if len(c.in) > pieceBytes && c.inputIsShort(trickleBytes) {
+			c.detour = &detour{} // to copy it all takes the time of others
+			l.dirty = append(l.dirty, k)
+			return false
+		}
+		if !c.growInput(trickleBytes) {
+			k.reading = true
+			l.ready = append(l.ready, k)
+			return false
 		}
 		into = c.in[len(c.in):cap(c.in)]
 	}
@@ -402,6 +424,9 @@ func (l *loop) read(k *socket) bool {
 	}
 	l.used += n
 	eaten := l.batch.execute(c, into[:n])
+	if c.detour != nil {
+		c.detour.keepArguments() // room is for what is read next
+	}
 	if eaten < n && !c.ending {
 		c.in = append(l.buffer(), into[eaten:n]...)
 	}
@@ -434,13 +459,12 @@ func (l *loop) deliver(k *socket) {
 		return
 	}
 	c := k.client
-	if k.eaten > 0 {
-		c.in = c.in[:copy(c.in, c.in[k.eaten:])]
-		k.eaten = 0
-		if len(c.in) == 0 {
-			l.keep(c.in)
-			c.in = nil
-		}
+	if k.away {
+		l.sendRest(k)
+		return
+	}
+	if c.detour == nil { // its arguments are in c.in
+		l.eat(k)
 	}
 	pushed, killed := c.takePushed()
 	if killed || k.broken {
@@ -455,14 +479,17 @@ func (l *loop) deliver(k *socket) {
 	replies = append(replies, pushed...)
 	switch {
 	case len(c.out) > 0:
-		c.out = append(c.out, replies...)
+		c.setOut(append(c.out, replies...))
 		l.keep(replies)
-		c.out = c.out[l.send(k, c.out):]
+		c.sentOut(l.send(k, c.out))
 	default:
 		n := l.send(k, replies)
-		if n < len(replies) {
-			c.out = append(c.out[:0:0], replies[n:]...)
+		if n < len(replies) && cap(replies) > bufferBytes {
+			c.setOut(replies)
+			c.sentOut(n)
+			break
 		}
+		c.setOut(append([]byte(nil), replies[n:]...)) // many may read slowly
 		l.keep(replies)
 	}
 	if len(c.out) > l.server.limits.Load().OutputBytes {
@@ -470,12 +497,20 @@ func (l *loop) deliver(k *socket) {
 		c.end()
 		k.broken = true
 	}
-	if k.broken || c.ending && len(c.out) == 0 {
+	if !c.count(c.held()) {
+		c.dropLargest()
+		k.broken = true
+	}
+	if k.broken || c.ending && len(c.out) == 0 && !l.linger(k) {
 		l.close(k)
 		return
 	}
-	if len(c.out) == 0 {
-		c.out = nil
+	if k.lingers(c) {
+		return
+	}
+	if c.detour != nil {
+		l.depart(k)
+		return
 	}
 	if waiting := len(c.out) > 0; waiting != k.writing || c.ending {
 		k.writing = waiting
@@ -492,10 +527,11 @@ func (l *loop) deliver(k *socket) {
 	}
 }
 
-// send writes what the kernel takes, and returns how much that was.
+// send writes what the kernel takes, of sendBytes at most, and returns how much that
+// was: one that reads as fast as it is written for would keep the loop from others.
 func (l *loop) send(k *socket, data []byte) (sent int) {
-	for sent < len(data) {
-		n, err := unix.Write(int(k.fd), data[sent:])
+	for sent < min(len(data), sendBytes) {
+		n, err := unix.Write(int(k.fd), data[sent:min(len(data), sendBytes)])
 		if err == unix.EINTR {
 			continue
 		}
@@ -533,7 +569,7 @@ func (l *loop) sweep() {
 	}
 	l.swept = l.now
 	for _, k := range l.sockets {
-		if k != nil && l.now-k.client.lastActive.Load() > idle {
+		if k != nil && !k.away && l.now-k.client.lastActive.Load() > idle {
 			l.server.metrics.refuse(limitIdle)
 			l.close(k)
 		}

@@ -84,3 +84,47 @@ func TestNoLoopsAfterShutdown(t *testing.T) {
 		t.Errorf("error %v, want %v", err, ErrStopped)
 	}
 }
+
+// TestAwayDoesNotSpin: epoll tells that the other side of a client on a detour is gone
+// at most once; by level it would tell again and again.
+func TestAwayDoesNotSpin(t *testing.T) {
+	l, k, peer := newTestLoop(t)
+	k.away = true
+	k.client.detour = &detour{}
+	l.watch(k)
+	unix.Write(peer, []byte("PING\r\n"))
+	unix.Shutdown(peer, unix.SHUT_RDWR)
+	told := 0
+	for range 10 {
+		n, err := unix.EpollWait(l.epoll, l.events, 10)
+		if err != nil && err != unix.EINTR {
+			t.Fatal(err)
+		}
+		for range max(n, 0) {
+			told++
+			if l.read(k) {
+				t.Error("a client was read that is away")
+			}
+		}
+	}
+	if told > 1 {
+		t.Errorf("told %d times, want at most once", told)
+	}
+}
+
+// TestSendBytes: one that takes much does not keep the loop.
+func TestSendBytes(t *testing.T) {
+	l, k, peer := newTestLoop(t)
+	unix.SetNonblock(peer, false)
+	go func() {
+		room := make([]byte, 64<<10)
+		for n := 1; n > 0; {
+			n, _ = unix.Read(peer, room)
+		}
+	}()
+	unix.SetNonblock(int(k.fd), false) // so all would be taken
+	if n := l.send(k, make([]byte, 4*sendBytes)); n != sendBytes {
+		t.Errorf("sent %d bytes in one turn, want %d", n, sendBytes)
+	}
+	unix.Shutdown(peer, unix.SHUT_RDWR)
+}

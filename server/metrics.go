@@ -233,6 +233,7 @@ var (
 	metricIn          = newMetric("received_bytes_total", counter, "Bytes of commands received.")
 	metricOut         = newMetric("sent_bytes_total", counter, "Bytes of replies sent.")
 	metricRefused     = newMetric("refused_total", counter, "What a limit was in the way of: connections, commands, replies.", "limit")
+	metricPasswords   = newMetric("wrong_passwords_total", counter, "Passwords sent that are none, over RESP and HTTP.")
 	metricMemory      = newMetric("memory_bytes", gauge, "Memory of all filters and values.")
 	metricMemoryLimit = newMetric("memory_limit_bytes", gauge, "What that may be at most. Missing: no limit.")
 	metricNames       = newMetric("names", gauge, "Filters and values.")
@@ -283,12 +284,13 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 			count(metricRefused, &s.metrics.refused[l], limitNames[l])
 		}
 	}
+	count(metricPasswords, &s.wrong.count)
 	used, most := s.store.Usage()
 	one(metricMemory, float64(used))
 	if most > 0 {
 		one(metricMemoryLimit, float64(most))
 	}
-	one(metricNames, float64(s.store.Len()))
+	one(metricNames, float64(s.nameCount()))
 	c.filters.collect(one)
 	if st, ok := s.store.(keepsStats); ok {
 		collectStore(st.Stats(), one, to)

@@ -112,7 +112,7 @@ func (g *filterGauges) search(deadline time.Time) {
 		var names []string
 		names, g.cursor = g.store.List(g.cursor, 1000)
 		for _, name := range names {
-			if known[name] != nil {
+			if known[name] != nil || isAside(name) {
 				continue
 			}
 			if row := g.look(name); row != nil {

@@ -86,7 +86,11 @@ func (c *Client) exec(args [][]byte) {
 		if dropped && !q.command.Flags.Has(Write) {
 			continue
 		}
-		c.call(q.command, q.args)
+		if refusal := c.forbidden(q.command); refusal != "" { // since an AUTH in between
+			c.w.Error(refusal)
+		} else {
+			c.call(q.command, q.args)
+		}
 		// A client that is dropped here gets no answers, and what only reads is left out.
 		// What writes is executed: nobody shall see the transaction half done.
 		if dropped = dropped || c.isKilled() || !c.fits(0); dropped {

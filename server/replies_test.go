@@ -275,6 +275,30 @@ func TestReplies(t *testing.T) {
 	}
 }
 
+// TestRepliesOfRedis7 plays what redis-server 7.0.15 answered to options and values
+// that are wrong or unusual.
+func TestRepliesOfRedis7(t *testing.T) {
+	text, err := os.ReadFile("testdata/replies-redis-7.0.15.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, played := connect(t, startServer(t, Config{})), 0
+	for line := range strings.Lines(string(text)) {
+		sent, reply, compared := strings.Cut(strings.TrimSuffix(line, "\n"), " => ")
+		if strings.HasPrefix(sent, "# ") {
+			continue
+		}
+		got := w.must(t, sent)
+		if problem := compare(sent, got, reply); compared && problem != "" {
+			t.Errorf("%s: %s", sent, problem)
+		}
+		played++
+	}
+	if played < 90 {
+		t.Errorf("played %d commands, want all of the recording", played)
+	}
+}
+
 // runes makes each byte a rune, as regular expressions want them.
 func runes(bytes string) string {
 	var text strings.Builder

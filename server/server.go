@@ -42,15 +42,20 @@ type Server struct {
 	// watched keys.
 	observers atomic.Int64
 
+	// buffered is what all clients have in their buffers; see buffers.go.
+	buffered atomic.Int64
+
 	stats    stats
+	wrong    wrongPasswords
 	metrics  *metrics
-	scopes   scopes   // databases.go
 	observed observed // tracking.go
 
 	ctx  context.Context // of all calls of the store; ends after Shutdown
 	stop context.CancelFunc
 
-	batches sync.Pool // of those that streams use
+	batches sync.Pool     // of those that streams and detours use
+	detours chan struct{} // holds one for each detour that is being taken
+	aside   atomic.Int64  // filters that long commands are making; see makeAside
 
 	running sync.WaitGroup // clients, from enter to forget
 
@@ -80,6 +85,8 @@ type stats struct {
 // New returns a server of what the store has. The store stays the caller's, to
 // close after the server.
 func New(st store.Store, config Config) (*Server, error) {
+	_, memory := st.Usage()
+	config.Limits = config.Limits.within(memory)
 	config, err := config.filled()
 	if err != nil {
 		return nil, err
@@ -91,11 +98,13 @@ func New(st store.Store, config Config) (*Server, error) {
 	s := &Server{
 		store: st, config: config, log: config.Log, start: time.Now(),
 		clients: map[int64]*Client{}, listeners: map[net.Listener]struct{}{},
+		detours: make(chan struct{}, maxDetours),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.filter.Store(&config.Filter)
 	s.limits.Store(&config.Limits)
 	s.metrics = newMetrics()
+	s.groupNames()
 	st.OnEnd(func(name string) {
 		if s.observers.Load() > 0 {
 			s.keyWritten(nil, []byte(name))
@@ -228,6 +237,8 @@ func (s *Server) forget(c *Client) {
 	s.mu.Lock()
 	delete(s.clients, c.id)
 	s.mu.Unlock()
+	c.count(0)
+	c.countPushed(0)
 	s.clientGone(c)
 	s.running.Done()
 }
@@ -249,9 +260,13 @@ func (s *Server) clientCount() int {
 	return len(s.clients)
 }
 
+// detourTime is how long Shutdown waits for long commands after its context has ended.
+const detourTime = 5 * time.Second
+
 // Shutdown accepts no more connections, executes what has come, sends the
 // replies and closes. When ctx ends before all replies were taken, it closes
-// nevertheless, and returns its error.
+// nevertheless, and returns its error: then a long command may still be under way,
+// if it does not end within five seconds.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.beginStop(nil)
 	done := make(chan struct{})
@@ -265,7 +280,17 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	case <-ctx.Done():
 		err = ctx.Err()
 		s.eachClient((*Client).kill)
-		<-done
+		select {
+		case <-done:
+		case <-time.After(detourTime):
+			s.log.Error("a long command is still being executed: not waiting for it any longer", "waited", detourTime)
+			s.stop()
+			go func() {
+				<-done
+				s.stopLoops()
+			}()
+			return err
+		}
 	}
 	s.stopLoops()
 	s.stop()

@@ -44,14 +44,14 @@ func init() {
 		row("readonly", 1, Fast|Loading, noCluster, "3.0.0", "Answers that this is no cluster."),
 		row("readwrite", 1, Fast|Loading, noCluster, "3.0.0", "Answers that this is no cluster."),
 		row("asking", 1, Fast, noCluster, "3.0.0", "Answers that this is no cluster."),
-		row("save", 1, Admin, (*Client).save, "1.0.0", "Writes a snapshot, if the store can."),
+		row("save", 1, Admin|Long, (*Client).save, "1.0.0", "Writes a snapshot, if the store can."),
 		row("bgsave", -1, Admin, (*Client).backgroundSave, "1.0.0", "Begins to write a snapshot, if the store can.", word("SCHEDULE")),
 		row("lastsave", 1, Fast|Loading, (*Client).lastSave, "1.0.0", "Tells when the last snapshot was written."),
 		row("debug", -2, Admin, (*Client).debug, "1.0.0", "Refused.", Argument{Name: "subcommand", Type: "string", Multiple: true}),
 		parent("module", "4.0.0", "Commands on modules.",
 			row("list", 2, Loading, func(c *Client, args [][]byte) { c.modules() }, "4.0.0", "Answers that there is RedisBloom's module.")),
 		parent("slowlog", "2.2.12", "Commands on slow commands, which are not recorded.",
-			row("get", -2, Admin|Loading, (*Client).emptyArray, "2.2.12", "Answers that there are none.", Argument{Name: "count", Type: "integer", Optional: true}),
+			row("get", -2, Admin|Loading, (*Client).slowlogGet, "2.2.12", "Answers that there are none.", Argument{Name: "count", Type: "integer", Optional: true}),
 			row("len", 2, Admin|Loading, (*Client).zero, "2.2.12", "Answers 0."),
 			row("reset", 2, Admin|Loading, (*Client).ok, "2.2.12", "Does nothing.")),
 		parent("latency", "2.8.13", "Commands on latency, which is not recorded: see the metrics.",
@@ -59,6 +59,20 @@ func init() {
 			row("history", 3, Admin|Loading, (*Client).emptyArray, "2.8.13", "Answers that there is nothing.", Argument{Name: "event", Type: "string"}),
 			row("reset", -2, Admin|Loading, (*Client).zero, "2.8.13", "Answers 0.", Argument{Name: "event", Type: "string", Optional: true, Multiple: true})),
 	)
+}
+
+func (c *Client) slowlogGet(args [][]byte) {
+	if len(args) > 3 {
+		c.w.Error("ERR unknown subcommand or wrong number of arguments for '" + clip(args[1]) + "'. Try SLOWLOG HELP.")
+		return
+	}
+	if len(args) == 3 {
+		if n, ok := integer(args[2]); !ok || n < -1 {
+			c.w.Error("ERR count should be greater than or equal to -1")
+			return
+		}
+	}
+	c.w.Array(0)
 }
 
 // helpOf is the subcommand HELP of a command: its subcommands, a line each.
@@ -313,14 +327,17 @@ func (s *Server) runID() string {
 
 func (c *Client) infoClients() []field {
 	s := c.server
-	tracking := 0
+	tracking, away := 0, 0
 	s.eachClient(func(other *Client) {
+		if other.away.Load() {
+			away++
+		}
 		if other.tracking.shown.tracks.Load() {
 			tracking++
 		}
 	})
 	return []field{{"connected_clients", s.clientCount()}, {"cluster_connections", 0}, {"maxclients", s.limits.Load().Clients},
-		{"blocked_clients", 0}, {"tracking_clients", tracking}, {"pubsub_clients", 0}}
+		{"blocked_clients", away}, {"tracking_clients", tracking}, {"pubsub_clients", 0}}
 }
 
 func (c *Client) infoMemory() []field {

@@ -3,9 +3,9 @@ package server
 import (
 	"crypto/tls"
 	"errors"
+	"io"
 	"net"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -33,6 +33,7 @@ const (
 	writeTime     = time.Minute           // to take a reply, where Limits.Idle does not say
 	drainTime     = 20 * time.Millisecond // how long nothing may come, at the end of the server
 	drainLimit    = time.Second           // how long one may go on sending then
+	lingerTime    = 3 * time.Second       // how long one may go on that was refused
 )
 
 func newStream(c *Client, conn net.Conn) *stream {
@@ -110,6 +111,7 @@ func (t *stream) run() {
 		}
 		conn.SetDeadline(time.Time{})
 	}
+	defer t.linger()
 	for !c.ending {
 		t.deadlineMu.Lock()
 		t.waits = time.Now()
@@ -118,7 +120,12 @@ func (t *stream) run() {
 		if t.isStopping() && time.Now().After(t.last) {
 			return
 		}
-		c.in = slices.Grow(c.in, min(max(readStream, len(c.in)), 1<<20))
+		if !c.growInput(readStream) {
+			t.mu.Lock()
+			t.flush()
+			t.mu.Unlock()
+			return
+		}
 		n, err := t.conn.Read(c.in[len(c.in):cap(c.in)])
 		if n > 0 && !t.received(n) {
 			return
@@ -132,8 +139,28 @@ func (t *stream) run() {
 	}
 }
 
+// linger lets a client that was refused read why, which is busy sending and would
+// see its connection reset: see lingerTime.
+func (t *stream) linger() {
+	half, ok := t.conn.(interface{ CloseWrite() error })
+	if !t.client.lingers || !ok || half.CloseWrite() != nil {
+		return
+	}
+	t.deadlineMu.Lock()
+	if !t.isStopping() {
+		t.conn.SetReadDeadline(time.Now().Add(lingerTime))
+	}
+	t.deadlineMu.Unlock()
+	io.Copy(io.Discard, t.conn)
+}
+
 // readStream is how much room there is at least for what is read at once.
 const readStream = 16 << 10
+
+// promptBytes is how much in replies is sent before a long command: of more, as of a
+// dump, the client may be slow to read, and Limits.OutputBytes says how much it may
+// leave.
+const promptBytes = 64 << 10
 
 // received executes n bytes more, and answers. It is false if the connection has
 // to end at once.
@@ -144,20 +171,53 @@ func (t *stream) received(n int) bool {
 	s.stats.bytesIn.Add(int64(n))
 	c.lastActive.Store(time.Now().Unix())
 	c.in = c.in[:len(c.in)+n]
-	b := s.takeBatch()
-	b.begin()
-	used := b.execute(c, c.in)
-	err := b.end()
-	s.batches.Put(b)
-	if err != nil {
-		s.fail(err)
+	used, ok := t.execute(c.in)
+	if !ok {
 		return false
 	}
-	c.in = c.in[:copy(c.in, c.in[used:])]
+	c.eat(used)
 	if len(c.in) == 0 && cap(c.in) > 4*readStream {
 		c.in = nil
 	}
-	return t.flush()
+	if !c.count(c.held()) {
+		c.dropLargest()
+		return false
+	}
+	sent := t.flush()
+	c.count(c.held())
+	return sent
+}
+
+// execute executes what has come and returns how many bytes that was. A long command
+// is executed after the replies to those before it were sent. It is false if the
+// connection has to end at once.
+func (t *stream) execute(sent []byte) (used int, ok bool) {
+	c, s := t.client, t.client.server
+	b := s.takeBatch()
+	defer s.batches.Put(b)
+	for {
+		b.begin()
+		used += b.execute(c, sent[used:])
+		err := b.end()
+		if err == nil && c.detour != nil {
+			if len(c.w.Buf) <= promptBytes && !t.flush() {
+				return used, false
+			}
+			err = s.takeDetour(c)
+			c.detour = nil
+			if err == nil {
+				if c.isKilled() {
+					return used, false
+				}
+				c.fits(0)
+				continue
+			}
+		}
+		if err != nil {
+			s.fail(err)
+		}
+		return used, err == nil
+	}
 }
 
 // flush sends the replies and what was pushed. It is called with mu held, and

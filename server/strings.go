@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/bloomery/bloom/store"
@@ -44,6 +45,7 @@ func init() {
 // setting is what the options of SET say.
 type setting struct {
 	nx, xx, get, keep bool
+	endWord           string // EX, PX, EXAT or PXAT
 	ends              time.Time
 }
 
@@ -58,13 +60,13 @@ func (o *setting) parse(options [][]byte) (refusal string) {
 			o.xx = true
 		case is(options[i], "GET"):
 			o.get = true
-		case o.keep || !o.ends.IsZero(): // only one of these
-			return textSyntax
-		case is(options[i], "KEEPTTL"):
+		case is(options[i], "KEEPTTL") && o.endWord == "":
 			o.keep = true
-		case i+1 == len(options):
+		// Only one of these, but that as often as one likes: the last one counts.
+		case o.keep || i+1 == len(options) || o.endWord != "" && !is(options[i], o.endWord):
 			return textSyntax
 		default:
+			o.endWord = strings.ToUpper(clip(options[i]))
 			if o.ends, refusal = setTime(options[i], options[i+1]); refusal != "" {
 				return refusal
 			}
@@ -125,6 +127,7 @@ func (c *Client) set(args [][]byte) {
 		o.ends = ends
 	}
 	done := !(o.nx && kind != store.None || o.xx && kind == store.None)
+	c.unchanged = !done
 	if done {
 		if err := c.put(args[1], args[2], o.ends); err != nil {
 			c.storeError(err)
@@ -160,6 +163,7 @@ func (c *Client) put(key, value []byte, ends time.Time) error {
 
 func (c *Client) setNX(args [][]byte) {
 	if c.kind(args[1]) != store.None {
+		c.unchanged = true
 		c.w.Integer(0)
 		return
 	}
@@ -217,6 +221,7 @@ func (c *Client) getDel(args [][]byte) {
 func (c *Client) getAnd(args [][]byte, then func(key []byte) error) {
 	value, err := c.server.store.Get(args[1])
 	if errors.Is(err, store.ErrNotFound) {
+		c.unchanged = true
 		c.w.Null()
 		return
 	}

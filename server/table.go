@@ -53,6 +53,8 @@ const (
 	Alone                        // executed while no other command is
 	Module                       // of the module bf
 	Loading                      // harmless at any time, as PING
+	Long                         // takes long: executed on a detour, see detour.go
+	Payload                      // an argument may be as long as a filter
 )
 
 // Has reports whether all flags of want are set.

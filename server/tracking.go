@@ -1,12 +1,14 @@
 package server
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/bloomery/bloom/internal/resp"
+	"github.com/bloomery/bloom/store"
 )
 
 // maxNotedBytes bounds the table of what tracking clients have read, of the whole
@@ -34,7 +36,7 @@ const (
 // tracking is what CLIENT TRACKING and WATCH have set for a client. It belongs to
 // the client's goroutine, but for what says otherwise.
 type tracking struct {
-	on bool // reads have to be noted, so commands do not go into runs
+	on bool // reads have to be looked at, so commands do not go into runs
 
 	mode    trackingMode
 	caching string  // what CLIENT CACHING said for the next command: "yes", "no" or ""
@@ -69,6 +71,7 @@ type observed struct {
 	bytes     int                             // what readers is counted as
 	broadcast map[*reader]struct{}
 	watchers  map[string]map[*Client]struct{}
+	changing  map[string]int // by the name, how many long commands are writing it
 }
 
 // startTracking begins a client's tracking, or changes how it goes on.
@@ -120,6 +123,8 @@ func (t *tracking) decide() {
 		t.on = t.caching == "yes"
 	case trackOptOut:
 		t.on = t.caching != "no"
+	case trackBroadcast:
+		t.on = true // for windows alone
 	default:
 		t.on = false
 	}
@@ -128,19 +133,43 @@ func (t *tracking) decide() {
 // beforeCall notes what a command will read. It has to be before the command
 // reads: a write in between must find the note.
 func (c *Client) beforeCall(cmd *Command, args [][]byte) {
-	if c.tracking.on && cmd.Flags.Has(ReadOnly) {
+	if c.tracking.on && c.tracking.mode != trackBroadcast && cmd.Flags.Has(ReadOnly) {
 		cmd.keys(args, func(key []byte) { c.server.keyRead(c, key) })
 	}
 }
 
-// afterCall forgets what CLIENT CACHING has said for one command, or for all of a
-// transaction.
-func (c *Client) afterCall(cmd *Command) {
+// afterCall tells the client of windows that it has read, and forgets what CLIENT
+// CACHING has said for one command, or for all of a transaction.
+func (c *Client) afterCall(cmd *Command, args [][]byte) {
+	if c.tracking.on && cmd.Flags.Has(ReadOnly) {
+		cmd.keys(args, c.windowRead)
+	}
 	if c.tracking.caching == "" || c.multi != nil || cmd == cachingCommand {
 		return
 	}
 	c.tracking.caching = ""
 	c.tracking.decide()
+}
+
+// windowRead tells a client that tracks, and has read a window, that it has changed:
+// a window forgets as time goes by, without a write that could be told of, so what
+// was read of it is not to be kept.
+func (c *Client) windowRead(key []byte) {
+	if c.kind(key) != store.Window {
+		return
+	}
+	o := &c.server.observed
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, plain := splitName(string(key))
+	if c.tracking.mode != trackBroadcast || c.tracking.reader.wants(plain) {
+		c.pushInvalid(plain)
+	}
+}
+
+// wants reports whether a name has one of the prefixes. The caller holds mu.
+func (r *reader) wants(plain string) bool {
+	return slices.ContainsFunc(r.prefixes, func(prefix string) bool { return strings.HasPrefix(plain, prefix) })
 }
 
 // keyRead notes that a client whose tracking is on reads a key.
@@ -189,11 +218,8 @@ func (s *Server) keyWritten(c *Client, key []byte) {
 		if r.noLoop && r.client == c {
 			continue
 		}
-		for _, prefix := range r.prefixes {
-			if strings.HasPrefix(plain, prefix) {
-				r.client.pushInvalid(plain)
-				break
-			}
+		if r.wants(plain) {
+			r.client.pushInvalid(plain)
 		}
 	}
 }
@@ -225,10 +251,24 @@ func (c *Client) pushInvalid(name string) {
 	})
 }
 
-// allWritten is keyWritten of all names of a database, or of all databases if db
-// is below zero. Those that track are told that they know nothing any more, as
-// Redis does, whatever the database.
-func (s *Server) allWritten(db int) {
+// watchedNames are the names of a database that are watched and stand for
+// something, or of all databases if db is below zero.
+func (s *Server) watchedNames(db int) (names []string) {
+	s.observed.mu.Lock()
+	defer s.observed.mu.Unlock()
+	for name := range s.observed.watchers {
+		in, _ := splitName(name)
+		if kind, _ := s.store.Kind([]byte(name)); (db < 0 || in == db) && kind != store.None {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// allWritten is for when a whole database is emptied, of which these names were
+// watched. Those that track are told that they know nothing any more, as Redis does,
+// whatever the database.
+func (s *Server) allWritten(watched []string) {
 	o := &s.observed
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -251,11 +291,8 @@ func (s *Server) allWritten(db int) {
 		}
 	}
 	o.readers, o.bytes = nil, 0
-	for name, watchers := range o.watchers {
-		if in, _ := splitName(name); db >= 0 && in != db {
-			continue
-		}
-		for c := range watchers {
+	for _, name := range watched {
+		for c := range o.watchers[name] {
 			c.tracking.broken.Store(true)
 		}
 	}
@@ -285,6 +322,9 @@ func (c *Client) watch(key []byte) bool {
 		o.watchers[string(key)] = watchers
 	}
 	watchers[c] = struct{}{}
+	if o.changing[string(key)] > 0 {
+		t.broken.Store(true)
+	}
 	o.mu.Unlock()
 	_, ends := c.server.store.Kind(key)
 	t.watched[string(key)] = ends

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
+	"math"
+	"runtime"
+	"time"
 
 	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/store"
@@ -39,9 +41,9 @@ func init() {
 				memory("purge", 2, (*Client).ok, "4.0.0", "Does nothing: memory is given back as it becomes free."),
 				helpOf("memory"),
 			}},
-		&Command{Name: "dump", Arity: 2, Flags: ReadOnly, Categories: []string{"keyspace", "read", "slow"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).dump,
+		&Command{Name: "dump", Arity: 2, Flags: ReadOnly | Long, Categories: []string{"keyspace", "read", "slow"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).dump,
 			Since: "2.6.0", Group: "generic", Complexity: "O(M) where M is the size of the filter", Summary: "Writes a filter of RedisBloom's kind as Redis does.", Arguments: []Argument{key}},
-		&Command{Name: "restore", Arity: -4, Flags: Write | DenyMemory | Alone, Categories: []string{"keyspace", "write", "slow", "dangerous"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).restore,
+		&Command{Name: "restore", Arity: -4, Flags: Write | DenyMemory | Payload | Long, Categories: []string{"keyspace", "write", "slow", "dangerous"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).restore,
 			Since: "2.6.0", Group: "generic", Complexity: "O(M) where M is the size of the filter", Summary: "Reads what DUMP of a filter has written, here or in Redis.",
 			Arguments: []Argument{key, {Name: "ttl", Type: "integer"}, {Name: "serialized-value", Type: "string"}, word("REPLACE"), word("ABSTTL"),
 				{Name: "seconds", Type: "integer", Token: "IDLETIME", Optional: true}, {Name: "frequency", Type: "integer", Token: "FREQ", Optional: true}}},
@@ -83,7 +85,7 @@ func (c *Client) objectEncoding(args [][]byte) {
 
 func (c *Client) objectFreq(args [][]byte) {
 	if c.existing(args[2]) {
-		c.w.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked.")
+		c.w.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
 	}
 }
 
@@ -110,8 +112,12 @@ func (c *Client) memoryUsage(args [][]byte) {
 			c.w.Error(textSyntax)
 			return
 		}
-		if n, ok := integer(args[4]); !ok || n < 0 {
+		switch n, ok := integer(args[4]); {
+		case !ok:
 			c.w.Error(textInteger)
+			return
+		case n < 0:
+			c.w.Error(textSyntax)
 			return
 		}
 	}
@@ -163,18 +169,25 @@ func (c *Client) dump(args [][]byte) {
 		c.storeError(err)
 		return
 	}
-	info, limit := filter.Info(), c.server.limits.Load().OutputBytes
+	info, limit := filter.Info(), c.server.limits.Load().PayloadBytes
 	if info.Kind != store.RedisBloom {
 		c.w.Error("ERR DUMP writes RedisBloom's format, which has no room for a filter of another kind; BF.SCANDUMP and BF.LOADCHUNK carry it to another Bloomery")
 		return
 	}
-	if info.Bytes > uint64(limit) {
-		c.w.Error(fmt.Sprintf("ERR the filter has %d bytes, and a reply at most %d: use BF.SCANDUMP and BF.LOADCHUNK, which go piece by piece", info.Bytes, limit))
+	// What RESTORE would not take is not answered. The bits are nearly all of it.
+	size := dumpOverhead * uint64(1+len(info.Layers))
+	for _, layer := range info.Layers {
+		size += layer.Bytes
+	}
+	if size > uint64(limit) {
+		c.server.metrics.refuse(limitPayload)
+		c.w.Error(fmt.Sprintf("ERR the filter's %d bytes are too many: use BF.SCANDUMP and BF.LOADCHUNK, which go piece by piece", size) + limitSuffix(limitPayload, limit))
 		return
 	}
 	var payload bytes.Buffer
-	chain, err := chainOf(filter)
+	chain, err := c.server.chainOf(filter)
 	if err == nil {
+		payload.Grow(int(size))
 		err = chain.WriteRedisDump(&payload)
 		chain.Close()
 	}
@@ -182,16 +195,20 @@ func (c *Client) dump(args [][]byte) {
 		c.storeError(err)
 		return
 	}
-	c.w.Bulk(payload.Bytes())
+	c.bulk(payload.Bytes())
 }
 
+// dumpOverhead is more than what a layer, and the rest of a dump, take beside bits.
+const dumpOverhead = 128
+
 // chainOf copies a filter of RedisBloom's kind, by its dump.
-func chainOf(filter store.Filter) (*interop.Chain, error) {
+func (s *Server) chainOf(filter store.Filter) (*interop.Chain, error) {
 	next, chunk, err := filter.Dump(0)
 	if err != nil {
 		return nil, err
 	}
-	chain, err := interop.LoadHeader(chunk, nil)
+	grant, release := s.grants()
+	chain, err := interop.ChainConfig{Grant: grant, Release: release}.LoadHeader(chunk)
 	if err != nil {
 		return nil, err
 	}
@@ -199,8 +216,11 @@ func chainOf(filter store.Filter) (*interop.Chain, error) {
 		if next, chunk, err = filter.Dump(next); err == nil && next == 0 {
 			return chain, nil
 		}
-		if err == nil {
-			err = chain.LoadChunk(next, chunk)
+		for len(chunk) > 0 && err == nil {
+			piece := chunk[:min(len(chunk), pieceBytes)]
+			chunk = chunk[len(piece):]
+			err = chain.LoadChunk(next-int64(len(chunk)), piece)
+			runtime.Gosched()
 		}
 		if err != nil {
 			chain.Close()
@@ -209,81 +229,107 @@ func chainOf(filter store.Filter) (*interop.Chain, error) {
 	}
 }
 
-// restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME n] [FREQ n].
-func (c *Client) restore(args [][]byte) {
-	replace, absolute := false, false
-	for i := 4; i < len(args); i++ {
+// restoreOptions are RESTORE's.
+type restoreOptions struct{ replace, absolute bool }
+
+// parseRestore reads [REPLACE] [ABSTTL] [IDLETIME n | FREQ n]. The last two are of no
+// use here.
+func parseRestore(words [][]byte) (o restoreOptions, refusal string) {
+	used := ""
+	for i := 0; i < len(words); i++ {
+		var most int64
 		switch {
-		case is(args[i], "REPLACE"):
-			replace = true
-		case is(args[i], "ABSTTL"):
-			absolute = true
-		case (is(args[i], "IDLETIME") || is(args[i], "FREQ")) && i+1 < len(args):
-			i++ // of no use here
+		case is(words[i], "REPLACE"):
+			o.replace = true
+			continue
+		case is(words[i], "ABSTTL"):
+			o.absolute = true
+			continue
+		case is(words[i], "IDLETIME") && i+1 < len(words) && used != "FREQ":
+			used, most = "IDLETIME", math.MaxInt64
+		case is(words[i], "FREQ") && i+1 < len(words) && used != "IDLETIME":
+			used, most = "FREQ", math.MaxUint8
 		default:
-			c.w.Error(textSyntax)
-			return
+			return o, textSyntax
+		}
+		i++
+		n, ok := integer(words[i])
+		switch {
+		case !ok:
+			return o, textInteger
+		case (n < 0 || n > most) && used == "FREQ":
+			return o, "ERR Invalid FREQ value, must be >= 0 and <= 255"
+		case n < 0:
+			return o, "ERR Invalid IDLETIME value, must be >= 0"
 		}
 	}
+	return o, ""
+}
+
+// restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME n] [FREQ n].
+func (c *Client) restore(args [][]byte) {
+	o, refusal := parseRestore(args[4:])
 	ttl, ok := integer(args[2])
-	switch {
+	switch { // in Redis's order
+	case refusal != "":
+	case !o.replace && c.kind(args[1]) != store.None:
+		refusal = textBusy
 	case !ok:
-		c.w.Error(textInteger)
-		return
+		refusal = textInteger
 	case ttl < 0:
-		c.w.Error("ERR Invalid TTL value, must be >= 0")
-		return
-	case !replace && c.kind(args[1]) != store.None:
-		c.w.Error("BUSYKEY Target key name already exists.")
+		refusal = "ERR Invalid TTL value, must be >= 0"
+	}
+	var ends time.Time
+	if refusal == "" && ttl > 0 {
+		if ends, ok = endTime(ttl, time.Millisecond, !o.absolute); !ok {
+			refusal = "ERR Invalid TTL value, it is too far away"
+		}
+	}
+	if refusal != "" {
+		c.w.Error(refusal)
 		return
 	}
-	file, err := redisDump.Read(bytes.NewReader(args[3]), interop.Options{Limit: int64(len(args[3]))})
-	if err != nil {
-		c.w.Error("ERR DUMP payload version or checksum are wrong, or it is no filter: " + reason(err))
+	grant, release := c.server.grants()
+	file, err := redisDump.Read(bytes.NewReader(args[3]), interop.Options{Limit: int64(len(args[3])), Grant: grant, Release: release})
+	switch {
+	case errors.Is(err, store.ErrMemory):
+		c.storeError(errors.Unwrap(err)) // without the format's name
+		return
+	case err != nil && !interop.RedisDumpIntact(args[3]):
+		c.w.Error("ERR DUMP payload version or checksum are wrong")
+		return
+	case err != nil:
+		c.w.Error("ERR Bad data format: " + reason(err))
 		return
 	}
 	defer file.Close()
-	if err := c.restoreChain(string(args[1]), file.Filter.(*interop.Chain)); err != nil {
+	err = c.makeAside(args[1], o.replace, ends, func(aside string) error {
+		return c.loadChain(aside, file.Filter.(*interop.Chain))
+	})
+	switch {
+	case errors.Is(err, store.ErrExists):
+		c.w.Error(textBusy)
+	case err != nil:
 		c.storeError(err)
-		return
+	default:
+		c.w.SimpleString("OK")
 	}
-	if ttl > 0 {
-		if err := c.endRestored(args[1], ttl, absolute); err != nil {
-			c.storeError(err)
-			return
-		}
-	}
-	c.w.SimpleString("OK")
 }
 
-// restoreChain makes a filter of a chain. What had the name stays if it fails.
-func (c *Client) restoreChain(name string, chain *interop.Chain) error {
+const textBusy = "BUSYKEY Target key name already exists."
+
+// loadChain makes a filter of a chain.
+func (c *Client) loadChain(name string, chain *interop.Chain) error {
 	s := c.server
-	beside := name
-	if c.kind([]byte(name)) != store.None {
-		beside = "\x00restore:" + strconv.FormatInt(c.id, 10)
-	}
-	filter, err := s.store.Load(s.ctx, beside, chain.Header())
+	filter, err := s.store.Load(s.ctx, name, chain.Header())
 	if err != nil {
 		return err
 	}
 	for next, chunk := chain.ScanDump(1); next != 0; next, chunk = chain.ScanDump(next) {
 		if err := filter.Load(s.ctx, next, chunk); err != nil {
-			s.store.Drop(s.ctx, beside)
 			return err
 		}
-	}
-	if beside != name {
-		return s.store.Rename(s.ctx, beside, name)
+		runtime.Gosched()
 	}
 	return nil
-}
-
-// endRestored lets a key end in, or at, so many milliseconds.
-func (c *Client) endRestored(key []byte, ttl int64, absolute bool) error {
-	at, ok := endTime(ttl, 1e6, !absolute)
-	if !ok {
-		return errors.New("Invalid TTL value, it is too far away: the key does not end")
-	}
-	return c.server.store.Expire(c.server.ctx, string(key), at)
 }

@@ -127,7 +127,7 @@ func (l *Local) newValue(name string, b body, level Level) (*value, error) {
 	if len(name) > maxName {
 		return nil, fmt.Errorf("%w: a name of %d bytes, of at most %d", bloom.ErrLimit, len(name), maxName)
 	}
-	if err := l.grant(valueBytes + uint64(len(name))); err != nil {
+	if err := l.grant(besideBytes(b, name)); err != nil {
 		return nil, err
 	}
 	v := &value{local: l, name: strings.Clone(name), id: l.nextID, body: b, level: level}
@@ -171,7 +171,7 @@ func (l *Local) forget(v *value) {
 	gate.Lock()
 	v.dropped.Store(true)
 	v.body.giveBack(l)
-	l.release(valueBytes + uint64(len(v.name)))
+	l.release(besideBytes(v.body, v.name) + v.endingTakes())
 	gate.Unlock()
 	if v.expired() {
 		l.hasEnded(v.name)
@@ -201,10 +201,11 @@ func (l *Local) Rename(ctx context.Context, from, to string) error {
 
 // grantName takes the memory that a name takes beside the one before.
 func (l *Local) grantName(from, to string) error {
-	if len(to) > len(from) {
-		return l.grant(uint64(len(to) - len(from)))
+	before, after := nameBytes(from), nameBytes(to)
+	if after > before {
+		return l.grant(after - before)
 	}
-	l.release(uint64(len(from) - len(to)))
+	l.release(before - after)
 	return nil
 }
 

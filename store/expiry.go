@@ -37,9 +37,26 @@ func (h *endingHeap) Pop() any {
 	return e
 }
 
-// expireAt sets when a value's name ends; 0 is never.
+// endingBytes is what a value that will expire takes more than another: an entry in
+// the queue, of which up to half may be passed over, and a weak pointer.
+const endingBytes = 80
+
+// endingTakes is that, of this value.
+func (v *value) endingTakes() uint64 {
+	if v.expires.Load() == 0 {
+		return 0
+	}
+	return endingBytes
+}
+
+// expireAt sets when a value's name ends; 0 is never. Local.changing is held.
 func (l *Local) expireAt(v *value, at int64) {
-	v.expires.Store(at)
+	switch before := v.expires.Swap(at); {
+	case before == 0 && at != 0:
+		l.used.Add(endingBytes) // granted unasked: it is little
+	case before != 0 && at == 0:
+		l.release(endingBytes)
+	}
 	if at != 0 {
 		l.ends.Lock()
 		heap.Push(&l.ends.queue, ending{at, weak.Make(v)})

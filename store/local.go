@@ -183,9 +183,13 @@ func (l *Local) windowNow() time.Time {
 	return l.now()
 }
 
-// valueBytes is what a name, its value and an empty filter take beside the name's
-// own bytes and the filter's bits, about.
-const valueBytes = 280
+// Grant takes so many bytes of memory from what the limit leaves, for something beside
+// filters and values that a server needs for a while, until Release gives them back.
+// The error wraps ErrMemory and names the bytes.
+func (l *Local) Grant(bytes uint64) error { return l.grant(bytes) }
+
+// Release gives back what Grant took.
+func (l *Local) Release(bytes uint64) { l.release(bytes) }
 
 // grant takes so many bytes of memory, or says why not.
 func (l *Local) grant(bytes uint64) error {

@@ -18,6 +18,7 @@ import (
 type names struct {
 	seed   maphash.Seed
 	shards []shard
+	groups groups
 }
 
 type shard struct {
@@ -91,6 +92,7 @@ func (n *names) putLocked(s *shard, start uint64, v *value) (found bool) {
 			at, _ = s.slot(v.name, start)
 		}
 		s.used++
+		n.groups.add(v.name, 1)
 	}
 	s.slots[at] = v
 	return found
@@ -125,6 +127,7 @@ func (n *names) removeLocked(s *shard, start uint64, v *value) {
 	mask := uint64(len(s.slots) - 1)
 	s.slots[at] = nil
 	s.used--
+	n.groups.add(v.name, -1)
 	for next := (at + 1) & mask; s.slots[next] != nil; next = (next + 1) & mask {
 		home := maphash.String(n.seed, s.slots[next].name) / shardCount & mask
 		if (next-home)&mask >= (next-at)&mask {

@@ -9,7 +9,6 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomery/bloom"
-	"github.com/bloomery/bloom/internal/kernel"
 )
 
 // paired is a filter of our own: a bloom.SyncFilter of fixed size, a
@@ -54,15 +53,6 @@ func (p *paired) set(bits hashed) { p.bits.Store(&bits) }
 
 func (p *paired) kind() Kind        { return p.spec.Kind }
 func (p *paired) giveBack(l *Local) { l.release(p.charged.Load()) }
-
-// lockedBytes is what bits take together with their locks, see kernel.NewStripes.
-func lockedBytes(plan bloom.Plan) uint64 {
-	stripes := uint64(1)
-	for stripes < plan.Blocks && stripes < kernel.MaxStripes {
-		stripes *= 2
-	}
-	return plan.Bytes() + stripes*64
-}
 
 // Where it costs less than a hundredth, fixed filters have a multiple of so many
 // blocks, so that they can be folded.

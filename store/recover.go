@@ -371,7 +371,7 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 		return nil, err
 	}
 	v := &value{local: l, name: name, id: id, body: b, level: level}
-	l.grant(valueBytes + uint64(len(name)))
+	l.grant(besideBytes(b, name))
 	l.publish(v, expires)
 	r.found.Values++
 	r.seen = max(r.seen, lsn)

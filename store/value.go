@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // value is what a name stands for. It is small, as there may be millions: what
@@ -25,7 +26,7 @@ type body interface {
 	kind() Kind
 
 	// giveBack returns the memory that the store has granted, without the
-	// valueBytes. Whoever still has the body in hand goes on at nobody's expense.
+	// besideBytes. Whoever still has the body in hand goes on at nobody's expense.
 	// The gate is held alone, or nobody else has the body yet.
 	giveBack(l *Local)
 
@@ -81,7 +82,7 @@ func (v *value) logged() bool { return v.local.log != nil && !v.dropped.Load() }
 type text []byte
 
 func (t text) kind() Kind        { return String }
-func (t text) bytes() uint64     { return uint64(cap(t)) }
+func (t text) bytes() uint64     { return memory.Allocated(uint64(len(t))) }
 func (t text) giveBack(l *Local) { l.release(t.bytes()) }
 
 func (t text) add(*value, [][]byte, []bool) (int, error) { return 0, ErrWrongKind }

@@ -163,17 +163,19 @@ func (b *buildCommand) refuseFlags() error {
 	return nil
 }
 
-// orMachine is the budget, or without one the memory of this machine.
+// orMachine is the budget, or without one the memory of this machine or of its
+// control group.
 func orMachine(budget uint64) uint64 {
 	if budget != 0 {
 		return budget
 	}
-	return machineMemory()
+	bytes, _ := memoryHere()
+	return bytes
 }
 
 func (b *buildCommand) overBudget(err error) error {
 	if b.budget == 0 && errors.Is(err, bloom.ErrBudget) {
-		return fmt.Errorf("%w; without --budget it is the memory of this machine", err)
+		return fmt.Errorf("%w; without --budget it is the memory of this machine, or of its control group", err)
 	}
 	return err
 }

@@ -30,18 +30,12 @@ func availableMemory() uint64 {
 	return 0
 }
 
-// memoryCeiling is how many bytes of memory there are for this process: the
-// machine's, or those of its control group (cgroup v2) if that has less; zero if
-// unknown.
-func memoryCeiling() uint64 {
+// memoryHere is how many bytes of memory there are for this process, and what says
+// so: the machine, or a control group that has less. Zero if unknown.
+func memoryHere() (bytes uint64, from string) {
 	total := machineMemory()
-	text, err := os.ReadFile("/sys/fs/cgroup/memory.max")
-	if err != nil {
-		return total
+	if limit, from := groupLimit(os.DirFS("/")); limit != 0 && (total == 0 || limit < total) {
+		return limit, from
 	}
-	limit, err := strconv.ParseUint(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil || limit == 0 { // "max"
-		return total
-	}
-	return min(total, limit)
+	return total, "the machine"
 }

@@ -2,5 +2,5 @@
 
 package main
 
-func availableMemory() uint64 { return 0 }
-func memoryCeiling() uint64   { return 0 }
+func availableMemory() uint64                 { return 0 }
+func memoryHere() (bytes uint64, from string) { return 0, "" }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -30,6 +31,7 @@ type serveOptions struct {
 	cert, key              string // files
 	unprotected            bool
 	loops, clients         int
+	payload, buffers       sizeFlag
 	idle                   time.Duration
 	web                    webOptions
 }
@@ -43,9 +45,9 @@ func newServe() *cobra.Command {
 need, so that clients and programs made for these work unchanged. The filters
 are RedisBloom's own, bit for bit, unless --layout or BF.RESERVE says otherwise.
 
-Without --data nothing is left when it ends. Without --password-file it serves
-this machine only. SIGINT, SIGTERM and
-the command SHUTDOWN end it when what has come is answered.`,
+Without --data, filters are lost when the server ends. Without --password-file
+it serves this machine only. SIGINT, SIGTERM, SIGHUP and the command SHUTDOWN
+end it when what has come is answered.`,
 		Example: `  bloomery serve --data /var/lib/bloomery
   redis-cli -p 6380 BF.ADD seen https://example.com/`,
 		Args: noArgs,
@@ -58,7 +60,7 @@ the command SHUTDOWN end it when what has come is answered.`,
 	f.StringVar(&o.data, "data", "", "keep filters in the directory `DIR`, which is made if it is not there")
 	f.StringVar(&o.durability, "durability", "everysec", "when an add is safe from a power failure: always (before the answer), everysec or none")
 	f.StringVar(&o.layout, "layout", "redisbloom", "the `LAYOUT` of filters that do not ask for one: redisbloom, or paired, which is smaller and faster")
-	f.Var(&o.memory, "memory", "the most memory that all filters may take, like 8GiB; not given: all that this machine has")
+	f.Var(&o.memory, "memory", ceilingHelp)
 	f.StringVar(&o.password, "password-file", "", "clients have to send the password in `FILE`")
 	f.StringVar(&o.readPassword, "read-password-file", "", "clients that send the password in `FILE` may read only")
 	f.StringVar(&o.cert, "tls-cert", "", "speak TLS, with the certificate in `FILE` (PEM)")
@@ -66,6 +68,8 @@ the command SHUTDOWN end it when what has come is answered.`,
 	f.BoolVar(&o.unprotected, "unprotected", false, "serve other machines without a password")
 	f.IntVar(&o.clients, "clients", server.DefaultLimits.Clients, "the most connections")
 	f.DurationVar(&o.idle, "idle", 0, "close connections that send nothing for so long; 0: never")
+	f.Var(&o.payload, "payload-bytes", "the longest filter that DUMP and RESTORE move, as a `SIZE` (default 512MiB)")
+	f.Var(&o.buffers, "buffer-bytes", "what all connections may have in their buffers together, as a `SIZE` (default 1GiB, and half of --memory at most)")
 	f.IntVar(&o.loops, "loops", 0, "event loops; 0: one for every two cores")
 	o.web.add(cmd)
 	cmd.RegisterFlagCompletionFunc("durability", fixed("always", "everysec", "none"))
@@ -89,11 +93,11 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	if !ok {
 		return usagef("--durability is always, everysec or none, not %q", o.durability)
 	}
-	if o.memory == 0 {
-		// Without a ceiling a filter of any size would be accepted, and the system end
-		// the server when its keys come.
-		o.memory = sizeFlag(memoryCeiling())
+	if err := checkData(o.data); err != nil {
+		return err
 	}
+	o.setCeiling(log)
+	defer boundHeap(uint64(o.memory))()
 	// Who may not listen is told so before the data is read, which may take long.
 	l, err := o.listenAt(config)
 	if err != nil {
@@ -104,6 +108,11 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	defer o.web.close()
+	if o.data == "" {
+		log.Warn("filters are kept in memory only, and lost when the server ends: give a directory by --data to keep them")
+	} else {
+		log.Info("reading the data", "data", o.data)
+	}
 	filters, err := store.OpenLocal(store.LocalConfig{Dir: o.data, Memory: uint64(o.memory), Level: level})
 	if err != nil {
 		return withRepair(o.data, err)
@@ -156,10 +165,39 @@ func (o *serveOptions) listenAt(config server.Config) (net.Listener, error) {
 	if errors.Is(err, syscall.EADDRINUSE) && network == "unix" && removeStale(o.listen) {
 		l, err = net.Listen(network, o.listen)
 	}
-	if err != nil {
+	var wrong *net.AddrError
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
 		return nil, fmt.Errorf("%w (another server may be running; choose another address by --listen)", err)
+	case errors.As(err, &wrong):
+		return nil, usagef("--listen %s: %s: give host:port, like 127.0.0.1:6380, or a path with a / for a Unix socket", o.listen, wrong.Err)
+	case err != nil:
+		return nil, fmt.Errorf("--listen: %w", err)
 	}
 	return l, checkProtected(l, config)
+}
+
+// checkData refuses a directory that has files in it, but none of a server's: data
+// among somebody else's files is most likely a slip of the keyboard.
+func checkData(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if dir == "" || err != nil { // it is made, or the store says what is wrong
+		return nil
+	}
+	foreign := ""
+	for _, entry := range entries {
+		name := entry.Name()
+		switch {
+		case name == "lock" || name == "secrets" || strings.HasPrefix(name, "snapshot-") || strings.HasPrefix(name, "log-"):
+			return nil
+		case name != "lost+found" && !strings.HasPrefix(name, "."): // those of file systems
+			foreign = name
+		}
+	}
+	if foreign == "" {
+		return nil
+	}
+	return fmt.Errorf("--data %s: the directory has files that are no server's, such as %s: give an empty one, or one that is not there", dir, foreign)
 }
 
 // removeStale removes the socket that a server has left which was killed, and
@@ -193,7 +231,11 @@ func (o *serveOptions) serve(cmd *cobra.Command, filters store.Store, config ser
 		return err
 	}
 	defer o.web.start(s, config.Log)()
-	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) { // else it runs under nohup
+		signals = append(signals, syscall.SIGHUP)
+	}
+	ctx, stop := signal.NotifyContext(cmd.Context(), signals...)
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
@@ -224,7 +266,7 @@ func (o *serveOptions) serve(cmd *cobra.Command, filters store.Store, config ser
 func (o *serveOptions) config(log *slog.Logger) (server.Config, error) {
 	config := server.Config{
 		Unprotected: o.unprotected, Loops: o.loops, Log: log, Version: readVersion().Version,
-		Limits: server.Limits{Clients: o.clients, Idle: o.idle},
+		Limits: server.Limits{Clients: o.clients, Idle: o.idle, PayloadBytes: int(min(o.payload, math.MaxInt)), BufferBytes: int(min(o.buffers, math.MaxInt))},
 	}
 	switch o.layout {
 	case "redisbloom":

@@ -105,6 +105,32 @@ func TestServeShutdown(t *testing.T) {
 	}
 }
 
+// TestServeSaysWhatIsKept: without a directory nothing is, which is told.
+func TestServeSaysWhatIsKept(t *testing.T) {
+	const warning = "lost when the server ends"
+	s := serveUntil(t, socketPath(t), "--http", "off")
+	s.shutdown(t)
+	if !strings.Contains(s.stderr, warning) {
+		t.Errorf("without --data: no %q in\n%s", warning, s.stderr)
+	}
+	s = serveUntil(t, socketPath(t), "--http", "off", "--data", filepath.Join(t.TempDir(), "data"))
+	s.shutdown(t)
+	if strings.Contains(s.stderr, warning) || !strings.Contains(s.stderr, "reading the data") {
+		t.Errorf("with --data:\n%s", s.stderr)
+	}
+}
+
+// TestServeLimitFlags sets limits by flags.
+func TestServeLimitFlags(t *testing.T) {
+	s := serveUntil(t, socketPath(t), "--http", "off", "--payload-bytes", "70MiB", "--buffer-bytes", "80MiB", "--memory", "1GiB")
+	for name, want := range map[string]string{"proto-max-bulk-len": "73400320", "maxmemory-clients": "83886080"} {
+		if got := s.say(t, "CONFIG GET "+name); !strings.HasSuffix(got, want+"\r\n") {
+			t.Errorf("%s: %q, want %s", name, got, want)
+		}
+	}
+	s.shutdown(t)
+}
+
 // TestServeStaleSocket: a server that was killed leaves its socket.
 func TestServeStaleSocket(t *testing.T) {
 	path := socketPath(t)
@@ -138,7 +164,10 @@ func TestServeRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	data := filepath.Join(t.TempDir(), "data")
+	data, foreign := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	if err := os.WriteFile(filepath.Join(foreign, "thesis.tex"), []byte("x"), 0o666); err != nil {
+		t.Fatal(err)
+	}
 	for _, tt := range []struct {
 		words string
 		args  []string
@@ -158,9 +187,14 @@ func TestServeRefuses(t *testing.T) {
 		{"no password is set, so only loopback", []string{"--listen", "0.0.0.0:0"}},
 		{"--http: server: no password is set, so only loopback", []string{"--http", "0.0.0.0:0"}},
 		{"choose another address by --listen", []string{"--listen", taken.Addr().String()}},
+		{"--listen localhost: missing port in address: give host:port", []string{"--listen", "localhost"}},
+		{"the directory has files that are no server's, such as thesis.tex", []string{"--data", foreign}},
 		{"choose another address by --http", []string{"--http", taken.Addr().String()}},
 	} {
 		refused(t, tt.words, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}, tt.args...)...)
+	}
+	if entries, _ := os.ReadDir(foreign); len(entries) != 1 {
+		t.Errorf("%d entries in a directory that was refused, want the one that was there", len(entries))
 	}
 	if _, err := os.Stat(data); !os.IsNotExist(err) {
 		t.Errorf("the data directory was made before the refusal: %v", err)

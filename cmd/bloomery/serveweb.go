@@ -20,6 +20,7 @@ type webOptions struct {
 	address string
 	chosen  func() bool  // whether the address was given
 	l       net.Listener // nil: no HTTP
+	loaded  func()       // ends what is served while the data is read
 
 	limits, metrics bool
 }
@@ -55,12 +56,14 @@ func (o *webOptions) open(config server.Config) error {
 		return fmt.Errorf("--http: %w", err)
 	}
 	o.l = l
+	o.loaded = server.ServeLoadingOn(l, config)
 	return nil
 }
 
 // close is for a server that did not come to start.
 func (o *webOptions) close() {
 	if o.l != nil {
+		o.loaded()
 		o.l.Close()
 	}
 }
@@ -75,6 +78,7 @@ func (o *webOptions) start(s *server.Server, log *slog.Logger) (wait func()) {
 	if config.Filters == 0 {
 		config.Filters = -1 // to the server zero is the default
 	}
+	o.loaded()
 	log.Info("serving HTTP", "address", o.l.Addr().String())
 	ended := make(chan struct{})
 	go func() {

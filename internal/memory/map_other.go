@@ -30,6 +30,7 @@ func (m *Mapping) Sync() error           { return errReadOnly }
 func (m *Mapping) Detach(*os.File) error { return errReadOnly }
 
 // mapMemory has none to give: the words come from Go's heap.
-func mapMemory(size int) (mapped, use []byte, err error) { return nil, nil, nil }
+func mapMemory(size int) ([]byte, error) { return nil, nil }
 
-func unmapBytes([]byte) error { return nil }
+func unmapMemory([]byte) error { return nil }
+func unmapFile([]byte) error   { return nil }

@@ -39,15 +39,28 @@ func (m *Mapping) Detach(file *os.File) error {
 // memory would be made gladly and killed later. As it is, Linux refuses at once
 // what memory and swap could never hold (vm.overcommit_memory 0).
 //
-// The memory to use is the part of the mapping that begins on a huge page.
-func mapMemory(size int) (mapped, use []byte, err error) {
-	mapped, err = unix.Mmap(-1, 0, size+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+// The memory begins on a huge page and ends as mappedBytes says: what is mapped around
+// it at first goes back. If more stayed mapped behind it, the system would make the
+// last page a huge one as it likes.
+func mapMemory(size int) ([]byte, error) {
+	length := uintptr(mappedBytes(uint64(size)))
+	mapped, err := unix.MmapPtr(-1, 0, nil, length+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	use = mapped[-address(mapped)&(hugePage-1):][:size]
-	wantHugePages(use)
-	return mapped, use, nil
+	before := -uintptr(mapped) & (hugePage - 1)
+	use := unsafe.Add(mapped, before)
+	if before > 0 {
+		unix.MunmapPtr(mapped, before)
+	}
+	if behind := hugePage - before; behind > 0 {
+		unix.MunmapPtr(unsafe.Add(use, length), behind)
+	}
+	b := unsafe.Slice((*byte)(use), length)
+	wantHugePages(b)
+	return b, nil
 }
 
-func unmapBytes(b []byte) error { return unix.Munmap(b) }
+func unmapMemory(b []byte) error { return unix.MunmapPtr(unsafe.Pointer(&b[0]), uintptr(len(b))) }
+
+func unmapFile(b []byte) error { return unix.Munmap(b) }

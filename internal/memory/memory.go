@@ -19,16 +19,33 @@ var ErrLocked = errors.New("bloom: the file is in use by another process")
 // Mapping is memory from the operating system, outside Go's heap: a file, or
 // room for a large filter's bits. It is given back by Close, or else when the
 // collector finds the mapping unreachable; so whoever looks at the bytes must
-// keep the mapping alive until the look is over.
+// keep the mapping alive until the look is over. The collector comes in time for
+// the room of filters, see pace.go; files take no memory that the system could not
+// have back.
 type Mapping struct {
 	bytes   []byte
+	room    *region // nil: a file
 	cleanup runtime.Cleanup
 }
 
-func newMapping(b []byte) *Mapping {
+func newFileMapping(b []byte) *Mapping {
 	m := &Mapping{bytes: b}
-	m.cleanup = runtime.AddCleanup(m, func(b []byte) { unmapBytes(b) }, b)
+	m.cleanup = runtime.AddCleanup(m, func(b []byte) { unmapFile(b) }, b)
 	return m
+}
+
+// newRoom maps anonymous memory of so many bytes; nil where the system has none.
+func newRoom(size int) (*Mapping, error) {
+	pace.wait(uint64(size))
+	b, err := mapMemory(size)
+	if b == nil || err != nil {
+		return nil, err
+	}
+	r := &region{bytes: b, unmap: unmapMemory}
+	m := &Mapping{bytes: b, room: r}
+	pace.add(r, m)
+	m.cleanup = runtime.AddCleanup(m, func(r *region) { pace.free(r) }, r)
+	return m, nil
 }
 
 // MapFile maps the first size bytes of a file, to be read only or to be changed,
@@ -41,7 +58,7 @@ func MapFile(file *os.File, size int64, writable bool) (*Mapping, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mapping %d bytes: %w", size, err)
 	}
-	return newMapping(b), nil
+	return newFileMapping(b), nil
 }
 
 // Bytes are the memory, for as long as the mapping is kept alive and open.
@@ -55,7 +72,10 @@ func (m *Mapping) Close() error {
 	m.cleanup.Stop()
 	b := m.bytes
 	m.bytes = nil
-	return unmapBytes(b)
+	if m.room != nil {
+		return pace.free(m.room)
+	}
+	return unmapFile(b)
 }
 
 // largeWords is where words leave Go's heap for a mapping of their own: at 2
@@ -75,12 +95,12 @@ func Words(n uint64) ([]uint64, *Mapping, error) {
 		return nil, nil, fmt.Errorf("%d bytes are more than this machine can address", 8*n)
 	}
 	if n >= largeWords {
-		mapped, use, err := mapMemory(int(n * 8))
+		room, err := newRoom(int(n * 8))
 		if err != nil {
 			return nil, nil, fmt.Errorf("no memory for %d bytes: %w", 8*n, err)
 		}
-		if mapped != nil {
-			return wordsOf(use), newMapping(mapped), nil
+		if room != nil {
+			return wordsOf(room.bytes[:8*n]), room, nil
 		}
 	}
 	words := make([]uint64, n)

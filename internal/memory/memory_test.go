@@ -2,6 +2,7 @@ package memory
 
 import (
 	"math"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
@@ -83,4 +84,55 @@ func TestWordsRefuses(t *testing.T) {
 	if words, _, err := Words(math.MaxInt / 8); err == nil || !strings.Contains(err.Error(), "no memory for") {
 		t.Errorf("Words(%d) = %d words, %v, want an error", math.MaxInt/8, len(words), err)
 	}
+}
+
+// kept holds what TestTaken measures.
+var kept any
+
+// TestTaken: what memory takes is what the runtime says that it took, for every kind
+// of size.
+func TestTaken(t *testing.T) {
+	const count = 512
+	Allocated(1) // so that what finding the sizes takes is gone before
+	runtime.GC()
+	for _, bytes := range []uint64{1, 8, 9, 100, 128, 129, 500, 512, 520, 1024, 1100, 2560, 3700, 9000, 32760, 32768, 32769, 33000, 40960, 100000, 200001} {
+		for _, tt := range []struct {
+			what  string
+			takes uint64
+			take  func() any
+			least float64 // of what is said that is really taken
+		}{
+			{"Allocated", Allocated(bytes), func() any { return make([]byte, bytes) }, 1},
+			{"Taken", Taken((bytes + 7) / 8), func() any { words, _, _ := Words((bytes + 7) / 8); return words }, 0.5},
+		} {
+			var all [count]any
+			kept = &all
+			var before, after runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&before)
+			for i := range all {
+				all[i] = tt.take()
+			}
+			runtime.GC()
+			runtime.ReadMemStats(&after)
+			const header = 24 // of each slice, in its interface
+			took := (float64(after.HeapAlloc)-float64(before.HeapAlloc))/count - header
+			if took > float64(tt.takes)+16 || took < tt.least*float64(tt.takes)-16 {
+				t.Errorf("%s: %d bytes take %.0f, said to take %d", tt.what, bytes, took, tt.takes)
+			}
+		}
+	}
+	page := uint64(os.Getpagesize())
+	for _, tt := range []struct{ bytes, want uint64 }{
+		{hugePage, hugePage},
+		{hugePage + 8, hugePage + page},
+		{100 * hugePage, 100 * hugePage},
+		{100*hugePage + 8, 101 * hugePage},
+		{16*hugePage - hugePage/2, 16 * hugePage},
+	} {
+		if got := Taken(tt.bytes / 8); hugePage > page && tt.bytes >= 8*largeWords && got != tt.want {
+			t.Errorf("%d bytes take %d, want %d", tt.bytes, got, tt.want)
+		}
+	}
+	kept = nil
 }

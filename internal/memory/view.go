@@ -54,6 +54,3 @@ func wordsOf(b []byte) []uint64 {
 func blockOffset(words []uint64) int {
 	return int(uintptr(unsafe.Pointer(&words[0])) % blockBytes / 8)
 }
-
-// address is where b begins.
-func address(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }

@@ -17,6 +17,18 @@ type ProtocolError string
 
 func (e ProtocolError) Error() string { return "Protocol error: " + string(e) }
 
+// A Limit is a field of [Limits]; see [Parser.Exceeded].
+type Limit uint8
+
+const (
+	NoLimit Limit = iota
+	LimitArgs
+	LimitBulkBytes
+	LimitPayloadBytes
+	LimitInlineBytes
+	LimitCommandBytes
+)
+
 // The words are Redis's, except for the last one: Redis closes a connection
 // that sends too big a command without a word.
 const (
@@ -38,6 +50,11 @@ type Limits struct {
 	BulkBytes    int // one argument of a command that is not inline
 	InlineBytes  int // an inline command, without the LF
 	CommandBytes int // a command as it comes over the wire
+
+	// TakesPayload, if it is not nil, says which commands, by name, may have an
+	// argument of PayloadBytes where that is more than BulkBytes.
+	TakesPayload func(name []byte) bool
+	PayloadBytes int
 
 	// Unauthenticated makes the errors for Args and BulkBytes say that they hold
 	// until the client has authenticated.
@@ -70,7 +87,8 @@ const maxCountLine = 64 << 10
 // allocates nothing, however long a command claims to be. The zero Parser has
 // the default limits.
 type Parser struct {
-	limits Limits // as given to SetLimits, without zeros
+	limits   Limits // as given to SetLimits, without zeros
+	exceeded Limit
 	progress
 }
 
@@ -96,6 +114,7 @@ func (p *Parser) SetLimits(l Limits) {
 	set(&l.BulkBytes, DefaultLimits.BulkBytes)
 	set(&l.InlineBytes, DefaultLimits.InlineBytes)
 	set(&l.CommandBytes, DefaultLimits.CommandBytes)
+	set(&l.PayloadBytes, l.BulkBytes)
 	*p = Parser{limits: l}
 }
 
@@ -149,6 +168,13 @@ func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, used int, err er
 // has come.
 func (p *Parser) Need() int { return p.need }
 
+// Exceeded returns, after a ProtocolError, the limit that was in the way and its
+// value, or NoLimit if the bytes are wrong whatever the limits.
+func (p *Parser) Exceeded() (limit Limit, most int) {
+	l := &p.limits
+	return p.exceeded, [...]int{0, l.Args, l.BulkBytes, l.PayloadBytes, l.InlineBytes, l.CommandBytes}[p.exceeded]
+}
+
 // array is Next for a command that is an array of bulk strings.
 func (p *Parser) array(buf []byte, args [][]byte) (out [][]byte, used int, err error) {
 	count, next := usualCount(buf, 0)
@@ -175,7 +201,7 @@ func (p *Parser) arguments(buf []byte, args [][]byte, at, count int, keep bool) 
 			}
 		}
 		if size > p.limits.CommandBytes-start-len("\r\n") {
-			return args, 0, errCommandBytes
+			return args, 0, p.over(LimitCommandBytes, errCommandBytes)
 		}
 		// Redis does not look at the CR LF behind an argument either.
 		next := start + size + len("\r\n")
@@ -211,14 +237,16 @@ func usualCount(buf []byte, at int) (count, next int) {
 // arrayCount reads the first line of buf, which begins with a '*', and returns
 // the count and where the next line begins. A count below zero is returned as 0.
 func (p *Parser) arrayCount(buf []byte) (count, next int, err error) {
-	end, err := p.lineEnd(buf, 0, '\r', maxCountLine, errArgsLine)
+	end, err := p.lineEnd(buf, 0, '\r', maxCountLine, LimitArgs, errArgsLine)
 	if err != nil {
 		return 0, 0, err
 	}
 	n, ok := parseInteger(buf[1:end])
 	switch {
-	case !ok || n > math.MaxInt32:
+	case !ok:
 		return 0, 0, errArgs
+	case n > math.MaxInt32:
+		return 0, 0, p.over(LimitArgs, errArgs)
 	case n > int64(p.limits.Args):
 		return 0, 0, p.errArgs()
 	}
@@ -235,45 +263,83 @@ func (p *Parser) bulkCount(buf []byte, at int) (count, next int, err error) {
 	case buf[at] != '$':
 		return 0, 0, ProtocolError("expected '$', got '" + string(buf[at:at+1]) + "'")
 	}
-	end, err := p.lineEnd(buf, at, '\r', maxCountLine, errBulkLine)
+	end, err := p.lineEnd(buf, at, '\r', maxCountLine, LimitBulkBytes, errBulkLine)
 	if err != nil {
 		return 0, 0, err
 	}
 	n, ok := parseInteger(buf[at+1 : end])
-	switch {
-	case p.limits.Unauthenticated && n > int64(p.limits.BulkBytes) && n <= int64(DefaultLimits.BulkBytes):
-		return 0, 0, errBulkBytesUnknown
-	case !ok || n < 0 || n > int64(p.limits.BulkBytes):
+	if !ok || n < 0 {
 		return 0, 0, errBulkBytes
 	}
+	if err := p.bulkOver(buf, at, n); err != nil {
+		return 0, 0, err
+	}
 	return int(n), end + 2, nil
+}
+
+// bulkOver returns the error for an argument of n bytes, whose line is at offset at,
+// if that is more than the limit.
+func (p *Parser) bulkOver(buf []byte, at int, n int64) error {
+	switch {
+	case n <= int64(p.limits.BulkBytes):
+		return nil
+	case p.limits.Unauthenticated && n <= int64(DefaultLimits.BulkBytes):
+		return p.over(LimitBulkBytes, errBulkBytesUnknown)
+	case p.limits.TakesPayload == nil || !p.limits.TakesPayload(firstArgument(buf[:at])):
+		return p.over(LimitBulkBytes, errBulkBytes)
+	case n > int64(p.limits.PayloadBytes):
+		return p.over(LimitPayloadBytes, errBulkBytes)
+	}
+	return nil
+}
+
+// firstArgument returns the name of the command that buf begins with, or nil if it
+// is not all there. What has come of the command was found to be right.
+func firstArgument(buf []byte) []byte {
+	_, rest, _ := bytes.Cut(buf, []byte{'\r'})
+	if len(rest) < 2 { // the LF, and the first byte of the argument's line
+		return nil
+	}
+	line, _, _ := bytes.Cut(rest[1:], []byte{'\r'})
+	begin := len(buf) - len(rest) + 1 + len(line) + len("\r\n")
+	n, ok := parseInteger(line[1:])
+	if !ok || n > int64(len(buf)-begin) {
+		return nil
+	}
+	return buf[begin:][:n]
+}
+
+// over notes that there is more than a limit allows, and returns the words for it.
+func (p *Parser) over(limit Limit, words ProtocolError) ProtocolError {
+	p.exceeded = limit
+	return words
 }
 
 // errArgs returns the error for more arguments than the limit.
 func (p *Parser) errArgs() ProtocolError {
 	if p.limits.Unauthenticated {
-		return errArgsUnknown
+		return p.over(LimitArgs, errArgsUnknown)
 	}
-	return errArgs
+	return p.over(LimitArgs, errArgs)
 }
 
 // lineEnd returns where the delimiter is that ends the line that begins at
 // offset at: an LF, or a CR, which counts when there is a byte behind it. With
-// more than limit bytes before the delimiter, the error is tooLong.
+// more than most bytes before the delimiter, the error is tooLong, about the limit.
 //
 // Every check is on positions, never on how much has come, so that a client gets
 // the same answer however its bytes are cut.
-func (p *Parser) lineEnd(buf []byte, at int, delimiter byte, limit int, tooLong ProtocolError) (int, error) {
+func (p *Parser) lineEnd(buf []byte, at int, delimiter byte, most int, limit Limit, tooLong ProtocolError) (int, error) {
 	behind := 1
 	if delimiter == '\r' {
 		behind = 2
 	}
-	if room := p.limits.CommandBytes - at - behind; room < limit {
-		limit, tooLong = room, errCommandBytes
+	if room := p.limits.CommandBytes - at - behind; room < most {
+		most, limit, tooLong = room, LimitCommandBytes, errCommandBytes
 	}
 	from, to := max(at, p.scanned), len(buf)
-	if limit < to-at { // the delimiter can be at at+limit
-		to = at + limit + 1
+	if most < to-at { // the delimiter can be at at+most
+		to = at + most + 1
 	}
 	end := to
 	if from < to {
@@ -284,8 +350,8 @@ func (p *Parser) lineEnd(buf []byte, at int, delimiter byte, limit int, tooLong 
 			}
 		}
 	}
-	if end > at+limit {
-		return 0, tooLong
+	if end > at+most {
+		return 0, p.over(limit, tooLong)
 	}
 	p.scanned, p.need = end, len(buf)+1
 	return 0, ErrIncomplete

@@ -463,3 +463,41 @@ func FuzzParser(f *testing.F) {
 		}
 	})
 }
+
+// TestPayload lets one command have a longer argument than the others, wherever
+// its bytes are cut, and tells which limit was in the way of each refusal.
+func TestPayload(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("x", n) }
+	array := func(args ...string) string { return string(arrayOf(args)) }
+	limits := resp.Limits{Args: 5, BulkBytes: 10, InlineBytes: 50, CommandBytes: 60, PayloadBytes: 20,
+		TakesPayload: func(name []byte) bool { return string(name) == "LOAD" }}
+	for _, tt := range []struct {
+		sent  string
+		limit resp.Limit
+		most  int
+		err   string
+	}{
+		{array("LOAD", "k", long(20)), resp.NoLimit, 0, ""},
+		{array("LOAD", long(20), "k"), resp.NoLimit, 0, ""},
+		{"*2\rx$4\ryLOADxy$20\r\n" + long(20) + "\r\n", resp.NoLimit, 0, ""},
+		{array("LOAD", "k", long(21)), resp.LimitPayloadBytes, 20, tooLongBulk},
+		{array("SAVE", "k", long(11)), resp.LimitBulkBytes, 10, tooLongBulk},
+		{array(long(11), "LOAD"), resp.LimitBulkBytes, 10, tooLongBulk},
+		{array("", "LOAD", long(11)), resp.LimitBulkBytes, 10, tooLongBulk},
+		{array("LOAD", long(20), long(20)), resp.LimitCommandBytes, 60, "too big command"},
+		{"*6\r\n", resp.LimitArgs, 5, tooManyArgs},
+		{"*x\r\n", resp.NoLimit, 0, tooManyArgs},
+		{"*1\r\n$-1\r\n", resp.NoLimit, 0, tooLongBulk},
+		{long(51), resp.LimitInlineBytes, 50, "too big inline request"},
+	} {
+		c := parse(limits, tt.sent)
+		want := "<nil>"
+		if tt.err != "" {
+			want = "Protocol error: " + tt.err
+		}
+		if limit, most := c.parser.Exceeded(); fmt.Sprint(c.err) != want || limit != tt.limit || most != tt.most {
+			t.Errorf("%q: error %v, limit %d of %d, want %s, limit %d of %d", tt.sent, c.err, limit, most, want, tt.limit, tt.most)
+		}
+		checkSplits(t, limits, tt.sent)
+	}
+}

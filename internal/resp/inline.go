@@ -2,7 +2,7 @@ package resp
 
 // inline is Next for a command that is a line of words, as people type them.
 func (p *Parser) inline(buf []byte, args [][]byte) (out [][]byte, used int, err error) {
-	end, err := p.lineEnd(buf, 0, '\n', p.limits.InlineBytes, errInlineBytes)
+	end, err := p.lineEnd(buf, 0, '\n', p.limits.InlineBytes, LimitInlineBytes, errInlineBytes)
 	if err != nil {
 		return args, 0, err
 	}

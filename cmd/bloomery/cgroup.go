@@ -1,0 +1,142 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// groupLimit is how many bytes of memory the control groups of this process allow,
+// and the file that says so; zero if they allow any. It looks in both versions of
+// control groups, as a system may have both, and at all groups above the process's
+// own, whose limits hold, too. root is the file system from "/".
+//
+// Where a group is: /proc/self/cgroup has its path in the hierarchy, and
+// /proc/self/mountinfo which part of the hierarchy is mounted where. The path begins
+// at the root of the namespace, which is usually the container, or else of the
+// machine: under systemd it is /system.slice/bloomery.service or the like, and the
+// root group above has no limit.
+func groupLimit(root fs.FS) (limit uint64, from string) {
+	for _, at := range controlGroups(root) {
+		for dir := at.dir; ; dir = path.Dir(dir) {
+			for _, file := range at.files {
+				name := path.Join(dir, file)
+				if n, ok := readLimit(root, name); ok && (limit == 0 || n < limit) {
+					limit, from = n, name
+				}
+			}
+			if dir == at.top || dir == "/" || dir == "." {
+				break
+			}
+		}
+	}
+	return limit, from
+}
+
+// group is a directory of the process's control group, the mount point above it,
+// and which files there have limits.
+type group struct {
+	dir, top string
+	files    []string
+}
+
+var (
+	filesV1 = []string{"memory.limit_in_bytes", "memory.stat"}
+	filesV2 = []string{"memory.max", "memory.high"}
+)
+
+// controlGroups are the memory groups of this process. A group that is outside of
+// what is mounted, as in some containers, counts as the top of the mount.
+func controlGroups(root fs.FS) (groups []group) {
+	v1, v2 := groupPaths(root)
+	eachLine(root, "proc/self/mountinfo", func(line string) {
+		// 35 31 0:32 /in/the/hierarchy /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory
+		before, after, ok := strings.Cut(line, " - ")
+		fields, about := strings.Fields(before), strings.Fields(after)
+		if !ok || len(fields) < 5 || len(about) < 3 {
+			return
+		}
+		within, g := "", group{top: unescape(fields[4])}
+		switch {
+		case about[0] == "cgroup2":
+			within, g.files = v2, filesV2
+		case about[0] == "cgroup" && slices.Contains(strings.Split(about[2], ","), "memory"):
+			within, g.files = v1, filesV1
+		}
+		if within == "" {
+			return
+		}
+		g.dir = g.top
+		mounted := unescape(fields[3])
+		if below, ok := strings.CutPrefix(within, strings.TrimSuffix(mounted, "/")); ok && (below == "" || below[0] == '/') && !strings.HasPrefix(below, "/..") {
+			g.dir = path.Join(g.top, below)
+		}
+		groups = append(groups, g)
+	})
+	return groups
+}
+
+// groupPaths are the paths of the process's memory groups in the hierarchies of
+// both versions, "" where it is in none.
+func groupPaths(root fs.FS) (v1, v2 string) {
+	eachLine(root, "proc/self/cgroup", func(line string) {
+		// 4:memory:/path of version 1, 0::/path of version 2
+		fields := strings.SplitN(line, ":", 3)
+		switch {
+		case len(fields) != 3:
+		case fields[0] == "0" && fields[1] == "":
+			v2 = fields[2]
+		case slices.Contains(strings.Split(fields[1], ","), "memory"):
+			v1 = fields[2]
+		}
+	})
+	return v1, v2
+}
+
+// readLimit reads a limit from a file; it is false if there is none.
+func readLimit(root fs.FS, name string) (limit uint64, ok bool) {
+	text, err := fs.ReadFile(root, strings.TrimPrefix(name, "/"))
+	if err != nil {
+		return 0, false
+	}
+	word := strings.TrimSpace(string(text))
+	if path.Base(name) == "memory.stat" {
+		// It has the least limit of all groups above, also of those that cannot be
+		// seen from inside a container.
+		_, word, _ = strings.Cut("\n"+word, "\nhierarchical_memory_limit ")
+		word, _, _ = strings.Cut(word, "\n")
+	}
+	limit, err = strconv.ParseUint(word, 10, 64) // "max" is no number
+	const none = 1 << 62                         // version 1 says 2^63 less a page
+	return limit, err == nil && limit > 0 && limit < none
+}
+
+func eachLine(root fs.FS, name string, do func(line string)) {
+	text, err := fs.ReadFile(root, name)
+	if err != nil {
+		return
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(text)); lines.Scan(); {
+		do(lines.Text())
+	}
+}
+
+// unescape undoes what mountinfo does to spaces and the like: \040.
+func unescape(s string) string {
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+3 < len(s) {
+			if c, err := strconv.ParseUint(s[i+1:i+4], 8, 8); err == nil {
+				b.WriteByte(byte(c))
+				i += 3
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}

@@ -1,0 +1,74 @@
+package store
+
+import (
+	"math/bits"
+	"reflect"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
+	"github.com/bloomery/bloom/interop"
+)
+
+// The accounts: what values take of memory, as the allocator rounds it up. They are
+// what the ceiling is compared with, so whatever a client can have many of is in
+// them; TestAccountsAreTrue compares them with the heap. RedisBloom's chains account
+// for their layers themselves, see interop.ChainConfig.
+
+// allocated is what an object of a type takes.
+func allocated[T any]() uint64 { return memory.Allocated(uint64(reflect.TypeFor[T]().Size())) }
+
+var (
+	// A value, and its place in the table of names, which is less than half full
+	// just after it has grown.
+	valueBytes = allocated[value]() + 28
+
+	chainBytes  = allocated[interop.Chain]()
+	textBytes   = allocated[text]()
+	pairedBytes = allocated[paired]() + allocated[hashed]()
+	layerBytes  = allocated[bloom.SyncFilter]()
+
+	// A Scalable or Window has a chain of layers, with lists as long as it.
+	growingBytes = allocated[bloom.Scalable]() + 128
+	windowBytes  = allocated[bloom.Window]() + 352
+)
+
+// nameBytes is what a name takes.
+func nameBytes(name string) uint64 { return memory.Allocated(uint64(len(name))) }
+
+// besideBytes is what a value takes beside its bits, or its text.
+func besideBytes(b body, name string) uint64 {
+	bytes := valueBytes + nameBytes(name)
+	switch b := b.(type) {
+	case chain:
+		bytes += chainBytes
+	case text:
+		bytes += textBytes
+	case *paired:
+		bytes += pairedBytes
+		switch {
+		case b.spec.Kind == Window:
+			bytes += windowBytes
+		case b.spec.Growth != 0:
+			bytes += growingBytes
+		}
+	}
+	return bytes
+}
+
+// lockedBytes is what a filter of fixed size takes, which is also a layer of one
+// that grows: bits, the locks of their blocks (kernel.NewStripes), and the gates that
+// a chain has if this is its newest layer.
+func lockedBytes(plan bloom.Plan) uint64 {
+	const (
+		line        = 64 // a lock, and a gate, has one of its own
+		keysPerGate = 1024
+		maxGates    = 64
+	)
+	stripes := uint64(1)
+	for stripes < plan.Blocks && stripes < kernel.MaxStripes {
+		stripes *= 2
+	}
+	gates := min(uint64(1)<<min(bits.Len64(plan.Keys/keysPerGate), 63), maxGates)
+	return layerBytes + memory.Taken(plan.Blocks*kernel.WordsPerBlock) + memory.Allocated(stripes*line) + memory.Allocated(gates*line)
+}
