@@ -46,6 +46,9 @@ func TestLargeFiltersMove(t *testing.T) {
 	}
 	for _, keys := range sizes {
 		for name, wrap := range transports {
+			if keys > sizes[0] && name != "loops" {
+				continue // the other one reads and writes the same
+			}
 			t.Run(fmt.Sprint(name, " ", keys), func(t *testing.T) {
 				local, err := store.OpenLocal(store.LocalConfig{})
 				if err != nil {
