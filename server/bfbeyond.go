@@ -127,7 +127,7 @@ func (c *Client) bfFold(args [][]byte) {
 		err = filter.Fold(c.server.ctx, uint64(by))
 	}
 	if errors.Is(err, bloom.ErrConfig) {
-		c.w.Error("ERR the filter cannot be folded by " + strconv.FormatInt(by, 10) + ": only by a factor of the number of its blocks, which may have few")
+		c.w.Error("ERR the filter cannot be folded by " + strconv.FormatInt(by, 10) + ": the factor must divide the number of its blocks")
 		return
 	}
 	if err != nil {

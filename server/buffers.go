@@ -93,7 +93,7 @@ func (c *Client) dropLargest() {
 	}
 	s := c.server
 	s.metrics.refuse(limitBuffers)
-	s.log.Warn("closed the client that has most in its buffers, as all together have too much", "client", c.addr,
+	s.log.Warn("closed the client with the largest buffers: all clients together hold too much", "client", c.addr,
 		"bytes", c.allBuffered(), "limit", limitNames[limitBuffers])
 	// It is gone as soon as it looks; nobody else is to be closed for it.
 	s.buffered.Add(-c.buffered.Swap(0) - c.bufferedPushes.Swap(0))
@@ -112,7 +112,7 @@ func (c *Client) growInput(least int) bool {
 	more := min(max(least, len(c.in)), max(least, need, len(c.in)/4))
 	if !c.count(c.held() - cap(c.in) + len(c.in) + more) {
 		c.server.metrics.refuse(limitBuffers)
-		c.refuseInput("ERR Protocol error: too much from all clients together" + limitSuffix(limitBuffers, c.server.limits.Load().BufferBytes))
+		c.refuseInput("ERR Protocol error: the buffers of all clients are full" + limitSuffix(limitBuffers, c.server.limits.Load().BufferBytes))
 		return false
 	}
 	c.in = appendPieces(make([]byte, 0, len(c.in)+more), c.in)
@@ -132,11 +132,15 @@ func (c *Client) inputIsShort(least int) bool {
 	return cap(c.in)-len(c.in) < min(c.inputNeed(least), least)
 }
 
+// keptInput is how much room a client keeps that sends one long command after the
+// other.
+const keptInput = 1 << 20
+
 // eat takes n bytes off the front of what has come, and gives back the room that a
 // long command has needed.
 func (c *Client) eat(n int) {
 	rest := c.in[n:]
-	if cap(c.in) > countedBytes && len(rest) < cap(c.in)/4 {
+	if cap(c.in) > keptInput && len(rest) < cap(c.in)/4 {
 		c.in = slices.Clone(rest)
 		return
 	}
@@ -169,6 +173,9 @@ func (c *Client) refuseProtocol(err error) {
 	over, most := c.parser.Exceeded()
 	if l := c.limitOf(over); l != limitCount {
 		c.server.metrics.refuse(l)
+		if l == limitUnauthenticated { // whatever a command had too much of
+			most = c.server.limits.Load().UnauthenticatedBytes
+		}
 		text += limitSuffix(l, most)
 	}
 	c.refuseInput(text)

@@ -233,7 +233,7 @@ var (
 	metricIn          = newMetric("received_bytes_total", counter, "Bytes of commands received.")
 	metricOut         = newMetric("sent_bytes_total", counter, "Bytes of replies sent.")
 	metricRefused     = newMetric("refused_total", counter, "What a limit was in the way of: connections, commands, replies.", "limit")
-	metricPasswords   = newMetric("wrong_passwords_total", counter, "Passwords sent that are none, over RESP and HTTP.")
+	metricPasswords   = newMetric("wrong_passwords_total", counter, "Wrong passwords, over RESP and HTTP.")
 	metricMemory      = newMetric("memory_bytes", gauge, "Memory of all filters and values.")
 	metricMemoryLimit = newMetric("memory_limit_bytes", gauge, "What that may be at most. Missing: no limit.")
 	metricNames       = newMetric("names", gauge, "Filters and values.")

@@ -2,7 +2,9 @@ package server
 
 import (
 	"bytes"
+	"encoding/binary"
 	"fmt"
+	"hash/crc64"
 	"io"
 	"log/slog"
 	"net"
@@ -46,6 +48,9 @@ func TestLargeFiltersMove(t *testing.T) {
 	}
 	for _, keys := range sizes {
 		for name, wrap := range transports {
+			if keys > sizes[0] && name != "loops" {
+				continue // the other one reads and writes the same
+			}
 			t.Run(fmt.Sprint(name, " ", keys), func(t *testing.T) {
 				local, err := store.OpenLocal(store.LocalConfig{})
 				if err != nil {
@@ -212,6 +217,35 @@ func TestBuffersWithinMemory(t *testing.T) {
 		l := Limits{}.within(memory).filled()
 		if l.BufferBytes != want || l.PayloadBytes != min(512<<20, want) {
 			t.Errorf("with %d bytes of memory: %d in buffers, payloads of %d", memory, l.BufferBytes, l.PayloadBytes)
+		}
+	}
+}
+
+// TestRestoreRefusals: a payload whose checksum is wrong was damaged, and one whose
+// checksum is right is another value than a filter.
+func TestRestoreRefusals(t *testing.T) {
+	w := connect(t, startServer(t, Config{}))
+	w.must(t, "BF.ADD k a")
+	reply, err := resp.NewReplyReader(strings.NewReader(w.must(t, "DUMP k")), resp.ReplyLimits{}).Read()
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := []byte(reply.Text)
+	damaged[20] ^= 1
+	text := append([]byte("\x00\x01a"), reply.Text[len(reply.Text)-10:len(reply.Text)-8]...) // the string "a", and the version
+	text = binary.LittleEndian.AppendUint64(text, ^crc64.Update(^uint64(0), crc64.MakeTable(0x95ac9329ac4bc9b5), text))
+	for _, tt := range []struct {
+		payload []byte
+		want    string
+	}{
+		{damaged, "ERR DUMP payload version or checksum are wrong"},
+		{damaged[:50], "ERR DUMP payload version or checksum are wrong"},
+		{nil, "ERR DUMP payload version or checksum are wrong"},
+		{text, "ERR Bad data format: redis-dump: bloom: not a filter file: a value of kind 0, not of a module"},
+		{[]byte(reply.Text), "OK"},
+	} {
+		if got := w.sendLong(t, tt.payload, "RESTORE", "copy", "0"); got.Text != tt.want {
+			t.Errorf("RESTORE of %d bytes: %q, want %q", len(tt.payload), got.Text, tt.want)
 		}
 	}
 }

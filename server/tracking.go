@@ -305,7 +305,7 @@ func (c *Client) watch(key []byte) bool {
 	if _, ok := t.watched[string(key)]; ok {
 		return true
 	}
-	if t.watchedBytes += nameCost + len(key); t.watchedBytes > c.server.limits.Load().CommandBytes {
+	if t.watchedBytes += nameCost + len(key); t.watchedBytes > min(c.server.limits.Load().CommandBytes, maxNotedBytes) {
 		return false
 	}
 	if t.watched == nil {

@@ -68,8 +68,8 @@ end it when what has come is answered.`,
 	f.BoolVar(&o.unprotected, "unprotected", false, "serve other machines without a password")
 	f.IntVar(&o.clients, "clients", server.DefaultLimits.Clients, "the most connections")
 	f.DurationVar(&o.idle, "idle", 0, "close connections that send nothing for so long; 0: never")
-	f.Var(&o.payload, "payload-bytes", "the longest filter that DUMP and RESTORE move, as a `SIZE` (default 512MiB)")
-	f.Var(&o.buffers, "buffer-bytes", "what all connections may have in their buffers together, as a `SIZE` (default 1GiB, and half of --memory at most)")
+	f.Var(&o.payload, "payload-bytes", "the largest filter that DUMP and RESTORE move (default 512MiB)")
+	f.Var(&o.buffers, "buffer-bytes", "the most that the buffers of all connections may hold together (default 1GiB, at most half of --memory)")
 	f.IntVar(&o.loops, "loops", 0, "event loops; 0: one for every two cores")
 	o.web.add(cmd)
 	cmd.RegisterFlagCompletionFunc("durability", fixed("always", "everysec", "none"))
@@ -197,7 +197,7 @@ func checkData(dir string) error {
 	if foreign == "" {
 		return nil
 	}
-	return fmt.Errorf("--data %s: the directory has files that are no server's, such as %s: give an empty one, or one that is not there", dir, foreign)
+	return fmt.Errorf("--data %s: the directory holds files that no server wrote, such as %s: choose an empty or a new one", dir, foreign)
 }
 
 // removeStale removes the socket that a server has left which was killed, and

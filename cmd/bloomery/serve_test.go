@@ -188,7 +188,7 @@ func TestServeRefuses(t *testing.T) {
 		{"--http: server: no password is set, so only loopback", []string{"--http", "0.0.0.0:0"}},
 		{"choose another address by --listen", []string{"--listen", taken.Addr().String()}},
 		{"--listen localhost: missing port in address: give host:port", []string{"--listen", "localhost"}},
-		{"the directory has files that are no server's, such as thesis.tex", []string{"--data", foreign}},
+		{"the directory holds files that no server wrote, such as thesis.tex", []string{"--data", foreign}},
 		{"choose another address by --http", []string{"--http", taken.Addr().String()}},
 	} {
 		refused(t, tt.words, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}, tt.args...)...)
