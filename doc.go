@@ -84,7 +84,9 @@
 // and never a panic or an allocation that they do not back; only a Window takes
 // memory for all its generations, also when its file has few.
 //
-// Adding and looking up allocate nothing.
+// Adding and looking up allocate nothing. Memory that a dropped filter took is
+// released in time, also that of large ones, which lies outside Go's heap; what
+// [Filter.Close] adds is that it happens at once.
 //
 // # What is not promised
 //
