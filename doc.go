@@ -86,7 +86,9 @@
 // few, and [Exceptions] about a hundred bytes for each exception. [Load] and its kin
 // have no limit but the length of the file; the functions that read a stream have.
 //
-// Adding and looking up allocate nothing.
+// Adding and looking up allocate nothing. Memory that a dropped filter took is
+// released in time, also that of large ones, which lies outside Go's heap; what
+// [Filter.Close] adds is that it happens at once.
 //
 // # What is not promised
 //

@@ -70,8 +70,8 @@ type Options struct {
 	// as: see [ChainConfig]. Grant is asked before memory is taken for the bits of
 	// each layer, with what they unpack to. Read's error is then Grant's, and what
 	// was granted is given back; what is read gives it back by Close. Nil means no
-	// limit. Other formats take no more memory than a few times what they read, and
-	// do not ask.
+	// limit. Other formats take no more memory than a few times what they read, of
+	// which Limit bounds also what gzip unpacks to, and do not ask.
 	Grant   func(bytes uint64) error
 	Release func(bytes uint64)
 
