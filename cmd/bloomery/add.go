@@ -50,6 +50,7 @@ turns a filter into a scalable one, or --allow-overfull.
 	addSecret(cmd, &a.secret)
 	addNormalize(cmd, &a.normalize)
 	addFormat(cmd, &a.formatFlags)
+	addFunnel(cmd, &a.formatFlags)
 	addJSON(cmd, &a.asJSON, "print the report as one JSON object on standard output")
 	return cmd
 }
@@ -61,6 +62,9 @@ func (a *addCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer func() { f.Close() }()
+	if err := a.refuseIdle(f); err != nil {
+		return err
+	}
 	if err := f.setNormalize(&a.formatFlags, a.normalize); err != nil {
 		return err
 	}
@@ -73,6 +77,12 @@ func (a *addCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
 	watching.Store(tell)
+	if err := f.recordNormalize(a.normalize, tell); err != nil {
+		return err
+	}
+	if err := a.refuseGrow(f); err != nil {
+		return err
+	}
 	hintTerminal(tell, sources)
 	run := &addRun{addCommand: a, file: f, tell: tell}
 	err = run.do(&lineReader{
@@ -197,15 +207,21 @@ func (r *addRun) watch(level float64, report bloom.Report) error {
 	return nil
 }
 
+// refuseGrow refuses --grow for what can neither become a Scalable nor grows
+// already.
+func (a *addCommand) refuseGrow(f *filterFile) error {
+	_, growable := f.Filter.(*bloom.Filter)
+	_, grows := f.Filter.(growing)
+	if a.grow && !growable && !grows {
+		return fmt.Errorf("%s: a %s of the format %s cannot be made to grow: leave --grow out, or build a scalable one from its keys", f.path, f.kind, f.format())
+	}
+	return nil
+}
+
 // startGrowing makes a Scalable of the filter. Its bits stay, and with them the rate
 // that they make: past the planned one, if somebody went on beyond n.
 func (r *addRun) startGrowing(now bloom.Report) error {
-	f, ok := r.file.Filter.(*bloom.Filter)
-	if !ok || r.file.foreign != nil {
-		return fmt.Errorf("%s: a %s of the format %s cannot be made to grow: build a larger one from its keys, or give --allow-overfull",
-			r.file.path, r.file.kind, r.file.format())
-	}
-	s, err := f.Growing(0)
+	s, err := r.file.Filter.(*bloom.Filter).Growing(0) // by refuseGrow
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.file.path, err)
 	}

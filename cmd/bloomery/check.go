@@ -63,6 +63,7 @@ A line is selected if any of the filters has it, or with --all if all have it.
 	addSecret(cmd, &c.secret)
 	addNormalize(cmd, &c.normalize)
 	addFormat(cmd, &c.formatFlags)
+	addFunnel(cmd, &c.formatFlags)
 	addJSON(cmd, &c.asJSON, "print only a summary, as one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("count", "quiet", "json", "label")
 	cmd.MarkFlagsMutuallyExclusive("count", "quiet", "json", "line-number")
@@ -130,6 +131,9 @@ func (c *checkCommand) open(paths []string) (filters []*filterFile, err error) {
 		if err := f.setNormalize(&c.formatFlags, c.normalize); err != nil {
 			return filters, err
 		}
+	}
+	if err := c.refuseIdle(filters...); err != nil {
+		return filters, err
 	}
 	return filters, unlock(c.secret, filters...)
 }

@@ -19,8 +19,8 @@ type dedupeCommand struct {
 	rate          rateFlag
 	budget        sizeFlag
 	state         string
-	sync          time.Duration
-	window        time.Duration
+	sync          timeFlag
+	window        timeFlag
 	appendTo      string
 	grow          bool
 	allowOverfull bool
@@ -31,14 +31,19 @@ type dedupeCommand struct {
 	stats         bool
 	asJSON        bool
 	strict        bool
+
+	given func(flag string) bool // on the command line
 }
+
+// defaultLoss is dedupe's rate without -p.
+const defaultLoss = 1e-6
 
 // unknownKeys is what dedupe plans for where it has to and nobody knows: 40 MB
 // at the default rate.
 const unknownKeys = 10_000_000
 
 func newDedupe() *cobra.Command {
-	d := &dedupeCommand{rate: 1e-6}
+	d := &dedupeCommand{rate: defaultLoss}
 	cmd := &cobra.Command{
 		Use:   "dedupe [-n N] [-p P] [--state F] [FILE...]",
 		Short: "Print each line once, at its first occurrence",
@@ -81,8 +86,8 @@ When it is full:
 	flags.VarP(&d.keys, "keys", "n", "the number of different lines to plan for, or auto to count those of files first (default: as many as come)")
 	flags.VarP(&d.rate, "rate", "p", `the share of new lines that may be lost: 1e-6, 0.1%, 1/1000, "1 in 1000"`)
 	flags.StringVar(&d.state, "state", "", "remember lines in the filter `FILE` across runs; it is made if it is not there")
-	flags.DurationVar(&d.sync, "sync", 0, "with --state: make it safe against power failure every so often, like 10s (default: at the end)")
-	flags.DurationVar(&d.window, "window", 0, "forget lines after this time, like 24h; -n is the number of different lines in it")
+	flags.Var(&d.sync, "sync", "with --state: make it safe against power failure every so often, like 10s (default: at the end)")
+	flags.Var(&d.window, "window", "forget lines after this time, like 24h; -n is the number of different lines in it")
 	flags.StringVar(&d.appendTo, "append", "", "remember the lines of `FILE`, too, and append new ones to it")
 	flags.BoolVar(&d.grow, "grow", false, "with -n: grow beyond N lines instead of stopping there")
 	flags.BoolVar(&d.allowOverfull, "allow-overfull", false, "with -n: go on beyond N lines in the same memory, at a higher rate")
@@ -101,11 +106,12 @@ When it is full:
 }
 
 func (d *dedupeCommand) run(cmd *cobra.Command, args []string) error {
-	if d.sync != 0 && (d.sync < 0 || d.state == "") {
+	d.given = cmd.Flags().Changed
+	if d.given("sync") && (d.sync <= 0 || d.state == "") {
 		return usagef("--sync wants a time above zero, and --state to make durable")
 	}
-	if d.window < 0 {
-		return usagef("--window wants a time above zero, not %v", d.window)
+	if d.given("window") && d.window <= 0 {
+		return usagef("--window wants a time above zero, not %v", time.Duration(d.window))
 	}
 	sources, err := findSources(args, cmd.InOrStdin())
 	if err != nil {
@@ -139,6 +145,7 @@ func (d *dedupeCommand) run(cmd *cobra.Command, args []string) error {
 // remembered is a filter that dedupe can use, of any kind.
 type remembered interface {
 	seen
+	advice() string
 	Plan() bloom.Plan
 	Report() bloom.Report
 	Close() error
@@ -159,24 +166,24 @@ func (d *dedupeCommand) open(sources []*source, tell *teller) (remembered, error
 		if keys == 0 {
 			keys = unknownKeys
 		}
-		w, err := bloom.WindowConfig{Keys: keys, Rate: rate, Span: d.window, Budget: budget}.New()
+		w, err := bloom.WindowConfig{Keys: keys, Rate: rate, Span: time.Duration(d.window), Budget: budget}.New()
 		if err != nil {
 			return nil, err
 		}
 		limit.goOn = true // time makes room again
-		return windowSeen{w, newGauge(w, false), limit}, nil
+		return windowSeen{w, newGauge(w, false), limit.of("give a larger -n")}, nil
 	case keys == 0 || d.grow:
 		if keys == 0 {
 			keys = d.guess(sources)
 		}
 		f, err := bloom.ScalableConfig{First: keys, Rate: rate, MaxBytes: budget}.New()
-		return growingSeen{f, limit}, err
+		return growingSeen{f, limit.of(growthAdvice(d.budget, "give --budget, or close other programs"))}, err
 	}
 	f, err := newFilter(bloom.Config{Keys: keys, Rate: rate}, budget)
 	if err != nil {
 		return nil, err
 	}
-	return fixedSeen{f, newGauge(f, false), limit}, nil
+	return fixedSeen{f, newGauge(f, d.keys.auto), limit.of("give a larger -n, or --grow to take more memory")}, nil
 }
 
 // countKeys finds out how many keys to plan for, if -n auto wants that.
@@ -247,7 +254,7 @@ func (r *dedupeRun) do(sources []*source) error {
 	if d.state == "" {
 		p = newAdding(r.seen, separator(d.null))
 	} else {
-		p = newCareful(r.seen, separator(d.null), d.sync)
+		p = newCareful(r.seen, separator(d.null), time.Duration(d.sync))
 	}
 	interrupted := r.onInterrupt(p)
 	stopEarly := d.quiet && !d.stats && !d.strict && d.state == "" && d.appendTo == ""
@@ -271,7 +278,7 @@ func (r *dedupeRun) do(sources []*source) error {
 	case err == errEnough:
 		return nil
 	case errors.As(err, &full):
-		return full.after(r.lines)
+		return full.after(r.lines, r.seen.advice())
 	case err == nil && status != 0:
 		return exitStatus(status)
 	}

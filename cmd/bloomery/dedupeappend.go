@@ -51,7 +51,7 @@ func (r *dedupeRun) openAppended(stdout io.Writer) error {
 		err = newAdding(r.seen, separator(r.command.null)).each([]*source{known}, r.tell.read, func(*job) error { return nil })
 		var full fullError
 		if errors.As(err, &full) {
-			return fmt.Errorf("%s alone has more lines: %w; give a larger -n, or leave it out", path, full)
+			return fmt.Errorf("%s alone has more lines: %w; %s", path, full, r.seen.advice())
 		}
 		if err != nil {
 			return err

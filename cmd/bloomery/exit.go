@@ -49,6 +49,9 @@ func usagef(format string, args ...any) error {
 // execute runs the command that the arguments name and returns the exit code.
 func execute(root *cobra.Command) int {
 	called, err := root.ExecuteC()
+	if err != nil {
+		err = plainUsage(err)
+	}
 	var status exitStatus
 	var usage usageError
 	switch {

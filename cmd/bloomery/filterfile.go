@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
@@ -39,8 +41,9 @@ type formatFlags struct {
 	format string
 	scheme string
 	bits   bitsFlag
-	probes int
+	probes probesFlag
 	funnel string
+	from   bool // the format is --from
 }
 
 func addFormat(cmd *cobra.Command, f *formatFlags) {
@@ -48,15 +51,48 @@ func addFormat(cmd *cobra.Command, f *formatFlags) {
 	flags.StringVar(&f.format, "format", "", "the `FORMAT` of filters that another program wrote, if their bytes do not tell; see 'bloomery convert --list'")
 	flags.StringVar(&f.scheme, "scheme", "", "of a format of bare bits: the `SCHEME` from a key to its positions")
 	flags.Var(&f.bits, "bits", "of a format of bare bits: m")
-	flags.IntVar(&f.probes, "probes", 0, "of a format of bare bits: `K`, the bits that a key sets")
-	flags.StringVar(&f.funnel, "funnel", "", "the `FUNNEL` that Guava's keys went through: "+joined(funnelNames()))
+	flags.Var(&f.probes, "probes", "of a format of bare bits: `K`, the bits that a key sets")
 	cmd.RegisterFlagCompletionFunc("format", completeFormats)
 	cmd.RegisterFlagCompletionFunc("scheme", completeSchemes)
+}
+
+// addFunnel is for commands that read keys.
+func addFunnel(cmd *cobra.Command, f *formatFlags) {
+	cmd.Flags().StringVar(&f.funnel, "funnel", "", "the `FUNNEL` that Guava's keys went through: "+joined(funnelNames()))
 	cmd.RegisterFlagCompletionFunc("funnel", fixed(funnelNames()...))
 }
 
+// refuseIdle refuses flags about the format that none of the files needed: ours
+// say all of that themselves, and so do those of most other programs.
+func (f *formatFlags) refuseIdle(files ...*filterFile) error {
+	name := "format"
+	if f.from {
+		name = "from"
+	}
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{{name, f.format != ""}, {"scheme", f.scheme != ""}, {"bits", f.bits != 0}, {"probes", f.probes != 0}} {
+		if flag.given && !slices.ContainsFunc(files, func(o *filterFile) bool { return o.takes(flag.name) }) {
+			return usagef("%s: is a file of the format %s, which says itself what it is: leave --%s out", files[0].path, files[0].format(), flag.name)
+		}
+	}
+	return nil
+}
+
+// takes reports whether the flag can matter to how the file was read.
+func (f *filterFile) takes(flag string) bool {
+	switch {
+	case f.foreign == nil:
+		return false
+	case flag == "format" || flag == "from" || f.foreign.Format.Needs != "":
+		return true
+	}
+	return flag == "scheme" && f.format() == "npm-bloom-filters" || flag == "bits" && strings.HasPrefix(f.format(), "parquet")
+}
+
 func (f *formatFlags) options() (interop.Options, error) {
-	o := interop.Options{Limit: int64(machineMemory()), Bits: uint64(f.bits), Probes: f.probes}
+	o := interop.Options{Limit: int64(machineMemory()), Bits: uint64(f.bits), Probes: int(f.probes)}
 	if f.scheme != "" {
 		scheme, ok := bloom.SchemeNamed(f.scheme)
 		if !ok {

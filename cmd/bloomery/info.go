@@ -61,6 +61,9 @@ func (c *infoCommand) run(stdout io.Writer, paths []string) error {
 		}
 		files = append(files, f)
 	}
+	if err := c.refuseIdle(files...); err != nil {
+		return err
+	}
 	for i, f := range files {
 		if c.verify {
 			if err := f.verify(); err != nil {

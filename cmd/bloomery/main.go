@@ -46,8 +46,13 @@ Filters of other programs (Guava, RedisBloom, DCSO bloom, Parquet and more; see
   bloomery plan -n 1e9 -p 0.1%                        # what it would cost`,
 		SilenceErrors: true, // execute prints them, in our form
 		SilenceUsage:  true,
+		Version:       readVersion().String(),
+
+		PersistentPreRunE: refuseEmpty,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(newHelp())
 	root.AddCommand(newPlan(), newBuild(), newAdd(), newCheck(), newDedupe(), newInfo(), newVerify(), newMerge(), newIntersect(), newFold(),
 		newConvert(), newMeta(), newPush(), newPull(), newServe(), newProbe(), newBench(), newCompletion(), newMan(), newVersion())
 	for _, cmd := range root.Commands() {

@@ -53,7 +53,6 @@ func (c *combining) addFlags(cmd *cobra.Command) {
 	addOutput(cmd, &c.output, &c.force)
 	addSecret(cmd, &c.secret)
 	addFormat(cmd, &c.formatFlags)
-	cmd.Flags().MarkHidden("funnel") // no key is read
 	addJSON(cmd, &c.asJSON, "print the report as one JSON object on standard output")
 }
 
@@ -125,11 +124,21 @@ func (c *combining) combine(paths []string, with func(into, other *filterFile) e
 // result is to note. Keys in different normal forms do not mix.
 func (c *combining) survey(paths []string, parts *[]component) (smallest int, meta map[string]string, err error) {
 	var least uint64
+	var files []*filterFile
+	defer func() {
+		if err == nil {
+			err = c.refuseIdle(files...)
+		}
+		if err == nil && c.secret != "" && !slices.ContainsFunc(files, (*filterFile).needsSecret) {
+			err = fmt.Errorf("%s: the filter is not keyed: leave --secret out", paths[0])
+		}
+	}()
 	for i, path := range paths {
 		f, err := c.openOne(path, toRead)
 		if err != nil {
 			return 0, nil, err
 		}
+		files = append(files, f)
 		r, noted := f.Report(), f.meta()
 		f.Close()
 		*parts = append(*parts, component{path, describeFilter(r), r})

@@ -42,7 +42,6 @@ TLS.`,
 	cmd.Flags().BoolVar(&c.force, "force", false, "replace the filter if there is one of that name")
 	c.remoteFlags.add(cmd)
 	addFormat(cmd, &c.formatFlags)
-	cmd.Flags().MarkHidden("funnel") // no key is read
 	addJSON(cmd, &c.asJSON, "print what was done as one JSON object on standard output")
 	return cmd
 }
@@ -65,6 +64,9 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer from.Close()
+	if err := c.refuseIdle(from); err != nil {
+		return err
+	}
 	if err := from.verify(); err != nil {
 		return err
 	}
