@@ -59,6 +59,7 @@ var dcsoFormat = &Format{
 	Name:    "dcso",
 	About:   "DCSO/bloom version 1, flor, poppy version 1 (CIRCL hashlookup), also in gzip",
 	Matches: matchesDCSO,
+	plans:   true,
 	read: func(r io.Reader, o Options) (*File, error) {
 		d, err := ReadDCSO(r, o.Limit)
 		if err != nil {
@@ -99,7 +100,7 @@ func (d *DCSO) file() *File {
 		{"N, keys that looked new", fmt.Sprint(d.count)},
 		{"bytes of free data", fmt.Sprint(len(d.Data))},
 	}
-	return &File{Filter: d.Filter, Data: d.Data, Details: details, state: d}
+	return &File{Filter: d.Filter, Data: d.Data, Details: details, Unplanned: d.Capacity != d.Filter.Plan().Keys, state: d}
 }
 
 // NewDCSO is what to write for a filter of [bloom.SchemeDCSO]: n is the plan's

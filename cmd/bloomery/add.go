@@ -108,10 +108,13 @@ type addRun struct {
 	gauge *gauge // nil: the filter grows
 	tell  *teller
 
+	before bloom.Report
+
 	lines, isNew uint64
 }
 
 func (r *addRun) do(reader *lineReader) error {
+	r.before = r.file.Report()
 	if err := r.begin(); err != nil {
 		return err
 	}
@@ -157,6 +160,9 @@ func (r *addRun) begin() error {
 	if grows(r.file.Filter) {
 		return r.mayGrow()
 	}
+	if r.file.unplanned() {
+		return nil // there is no n to go by
+	}
 	var level float64
 	var report bloom.Report
 	r.gauge, level, report = resumeGauge(r.file.Filter)
@@ -201,8 +207,8 @@ func (r *addRun) watch(level float64, report bloom.Report) error {
 	case r.grow:
 		return r.startGrowing(report)
 	default:
-		return fmt.Errorf("%s: %s, after %s lines; the file stays as it was: build a larger one, or give --grow, or --allow-overfull to go on at a higher rate",
-			r.file.path, overfull(report), commas(r.lines))
+		return fmt.Errorf("%s: %s, after %s; the file stays as it was: build a larger one, or give --grow, or --allow-overfull to go on at a higher rate",
+			r.file.path, overfull(report), count(r.lines, "line"))
 	}
 	return nil
 }
@@ -246,7 +252,7 @@ type addedJSON struct {
 }
 
 func (r *addRun) report(cmd *cobra.Command) error {
-	now := r.file.Report()
+	now := r.file.condition()
 	if w, ok := r.file.Filter.(*bloom.Window); ok {
 		r.watchWindow(w)
 	}
@@ -254,7 +260,7 @@ func (r *addRun) report(cmd *cobra.Command) error {
 	if r.asJSON {
 		return printJSON(cmd.OutOrStdout(), addedJSON{r.file.path, r.lines, r.isNew, seen, r.file.kind, describeFilter(now)})
 	}
-	r.tell.say("%s: %s lines, %s new, %s seen before", r.file.path, commas(r.lines), commas(r.isNew), commas(seen))
+	r.tell.say("%s: %s, %s new, %s", r.file.path, count(r.lines, "line"), commas(r.isNew), seenBefore(seen, r.file.mistakenBy(r.before, r.isNew, r.lines)))
 	r.tell.say("%s: %s", r.file.path, state(now))
 	return nil
 }

@@ -213,7 +213,7 @@ func parseMeta(pairs []string) (map[string]string, error) {
 // fill adds all lines, and stops where the filter is over-full.
 func (b *buildCommand) fill(f *filterFile, sources []*source, tell *teller) (lines uint64, err error) {
 	var watch *gauge // nil: the filter makes room itself
-	if !grows(f.Filter) {
+	if !grows(f.Filter) && !f.unplanned() {
 		watch = newGauge(f, true)
 	}
 	reader := &lineReader{
@@ -276,8 +276,8 @@ func (b *buildCommand) watch(f *filterFile, watch *gauge, isNew int, lines uint6
 		watch.lookAt = watch.added + planned/1000 + 1
 	case b.allowOverfull: // report warns
 	default:
-		return fmt.Errorf("%s, after %s lines; %s was not written: give a larger -n, or --allow-overfull to go on at a higher rate",
-			overfull(r), commas(lines), b.output)
+		return fmt.Errorf("%s, after %s; %s was not written: give a larger -n, or --allow-overfull to go on at a higher rate",
+			overfull(r), count(lines, "line"), b.output)
 	}
 	return nil
 }
@@ -292,14 +292,15 @@ type buildJSON struct {
 }
 
 func (b *buildCommand) report(cmd *cobra.Command, tell *teller, f *filterFile, lines uint64) error {
-	r := f.Report()
-	if r.Overfull() && lines > r.Plan.Keys {
-		tell.warn("%s", overfull(r))
+	r := f.condition()
+	if r.over() && lines > r.Plan.Keys {
+		tell.warn("%s", overfull(r.Report))
 	}
 	if b.asJSON {
 		return printJSON(cmd.OutOrStdout(), buildJSON{b.output, lines, r.Added, lines - r.Added, describeFilter(r)})
 	}
-	tell.say("%s: %s lines, %s new, %s repeats", b.output, commas(lines), commas(r.Added), commas(lines-r.Added))
+	mistaken := f.mistakenBy(bloom.Report{Plan: r.Plan}, r.Added, lines)
+	tell.say("%s: %s, %s new, %s", b.output, count(lines, "line"), commas(r.Added), seenBefore(lines-r.Added, mistaken))
 	tell.say("%s: %s", b.output, state(r))
 	return nil
 }

@@ -230,7 +230,7 @@ func (b *buildCommand) makeForeign(f *filterFile, keys uint64, secret []byte) er
 	if err != nil {
 		return b.overBudget(err)
 	}
-	f.setForeign(&interop.File{Filter: made, Format: format})
+	f.setForeign(&interop.File{Filter: made, Format: format, Unplanned: keys == 0})
 	if err := f.writeTo(io.Discard); err != nil { // before the work, not after it
 		f.Close()
 		return err

@@ -294,8 +294,11 @@ func (c *checkCommand) finish(cmd *cobra.Command, tell *teller, filters []*filte
 	if c.strict {
 		over := false
 		for _, f := range filters {
-			if r := f.Report(); r.Overfull() {
-				tell.warn("%s: %s", f.path, overfull(r))
+			switch now := f.condition(); {
+			case now.unplanned:
+				tell.warn("%s: its n and p are not known, so --strict cannot tell whether it is over-full; false-positive rate now %s", f.path, oneIn(now.Rate))
+			case now.over():
+				tell.warn("%s: %s", f.path, overfull(now.Report))
 				over = true
 			}
 		}

@@ -175,7 +175,7 @@ type convertedJSON struct {
 }
 
 func (c *convertCommand) report(cmd *cobra.Command, from, made *filterFile) error {
-	r := made.Report()
+	r := made.condition()
 	if c.asJSON {
 		v := convertedJSON{File: c.output, From: from.format(), To: c.to, Kind: made.kind, filterJSON: describeFilter(r)}
 		if classic, ok := made.Filter.(*bloom.Classic); ok {

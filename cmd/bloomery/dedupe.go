@@ -364,14 +364,14 @@ func (r *dedupeRun) finish(cmd *cobra.Command) error {
 	}
 	if d.stats {
 		r.tell.say("%s lines: %s first seen, %s repeated", commas(r.lines), commas(r.first), commas(r.repeats()))
-		r.tell.say("filter: %s", state(r.seen.Report()))
+		r.tell.say("filter: %s", state(condition{Report: r.seen.Report()}))
 	}
 	var err error
 	switch {
 	case d.count:
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), r.selected())
 	case d.asJSON:
-		err = printJSON(cmd.OutOrStdout(), dedupeJSON{r.lines, r.first, r.repeats(), describeFilter(r.seen.Report())})
+		err = printJSON(cmd.OutOrStdout(), dedupeJSON{r.lines, r.first, r.repeats(), describeFilter(condition{Report: r.seen.Report()})})
 	}
 	if err != nil {
 		return err

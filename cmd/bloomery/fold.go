@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -57,8 +58,8 @@ func (c *foldCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer f.Close()
-	before := f.Report()
-	folded, by, err := c.fold(f, before)
+	before := f.condition()
+	folded, by, err := c.fold(f, before.Report)
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
@@ -66,10 +67,10 @@ func (c *foldCommand) run(cmd *cobra.Command, args []string) error {
 	if err := replaceFile(c.output, nil, folded.writeTo); err != nil {
 		return err
 	}
-	after := folded.Report()
+	after := folded.condition()
 	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
-	if after.Overfull() {
-		tell.warn("%s", overfull(after))
+	if after.over() {
+		tell.warn("%s", overfull(after.Report))
 	}
 	if c.asJSON {
 		return printJSON(cmd.OutOrStdout(), foldedJSON{c.output, by, component{args[0], describeFilter(before), before}, describeFilter(after)})
@@ -101,6 +102,9 @@ func (c *foldCommand) fold(f *filterFile, r bloom.Report) (folded *filterFile, b
 	}
 	limit := float64(c.rate)
 	if limit == 0 {
+		if f.unplanned() {
+			return nil, 0, errors.New("its file does not say which rate it was planned for: give --rate or --by")
+		}
 		limit = r.Plan.Rate
 	}
 	if r.Rate > limit {
@@ -146,7 +150,7 @@ func foldBy(f *filterFile, by uint64) (folded *filterFile, err error) {
 		folded.Filter, err = orNone(k.Fold(by))
 	case *bloom.SplitBlock:
 		if f.foreign != nil {
-			folded.foreign = &interop.File{Format: f.foreign.Format}
+			folded.foreign = &interop.File{Format: f.foreign.Format, Unplanned: f.foreign.Unplanned}
 		}
 		folded.Filter, err = orNone(k.Fold(by))
 	case exceptionsFilter:

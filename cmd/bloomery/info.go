@@ -125,10 +125,11 @@ type infoJSON struct {
 	DataBytes      int               `json:"data_bytes,omitempty"` // free data behind the filter
 	Details        map[string]string `json:"details,omitempty"`    // in the words of the file's program
 
-	report  bloom.Report
-	about   string
-	parts   []bloom.Report
-	details [][2]string
+	report    bloom.Report
+	unplanned bool
+	about     string
+	parts     []bloom.Report
+	details   [][2]string
 }
 
 // layerJSON is a layer of RedisBloom's chain.
@@ -154,7 +155,7 @@ var abouts = map[string]string{
 }
 
 func describe(f *filterFile, verified bool) infoJSON {
-	r := f.Report()
+	r := f.condition()
 	v := infoJSON{
 		File:       f.path,
 		FileBytes:  f.info.Size(),
@@ -164,7 +165,8 @@ func describe(f *filterFile, verified bool) infoJSON {
 		Verified:   verified,
 		Meta:       f.meta(),
 		filterJSON: describeFilter(r),
-		report:     r,
+		report:     r.Report,
+		unplanned:  r.unplanned,
 		about:      abouts[f.kind],
 	}
 	if hashed, ok := f.Filter.(interface{ HashIdentity() bloom.HashIdentity }); ok {
@@ -219,7 +221,7 @@ func (v *infoJSON) describeHash(id bloom.HashIdentity) {
 
 func describeParts(reports []bloom.Report) (parts []filterJSON) {
 	for _, r := range reports {
-		parts = append(parts, describeFilter(r))
+		parts = append(parts, describeFilter(condition{Report: r}))
 	}
 	return parts
 }
@@ -249,14 +251,20 @@ func (v infoJSON) print(w io.Writer) error {
 	} else if v.Secret != "" {
 		t.row("hash", "%s, secret with fingerprint %s", v.Hash, v.Secret)
 	}
-	t.row("planned keys", "%s (n)", commas(v.Keys))
-	t.row("planned rate", "%s (p = %.4g)", oneIn(v.Rate), v.Rate)
+	if v.unplanned {
+		t.row("n and p", "not known: half full, it holds about %s at %s", count(r.Plan.Keys, "key"), oneIn(r.Plan.Rate))
+	} else {
+		t.row("planned keys", "%s (n)", commas(r.Plan.Keys))
+		t.row("planned rate", "%s (p = %.4g)", oneIn(r.Plan.Rate), r.Plan.Rate)
+	}
 	t.row("bits", "%s (m), %d set per key (k)", commas(v.Bits), v.Probes)
 	t.row("memory", "%s bytes (%s)", commas(v.Bytes), binarySize(v.Bytes))
 	t.row("rate now", "%s%s", oneIn(r.Rate), rateError(r))
 	t.row("keys, estimated", "%s", estimate(r))
-	t.row("full", "%s%s", percent(r.Full()), warning(r))
-	t.row("remaining", "%s keys", commas(v.Remaining))
+	if !v.unplanned {
+		t.row("full", "%s%s", full(r), warning(r))
+		t.row("remaining", "%s", count(r.Remaining, "key"))
+	}
 	t.row("bits set", "%s", percent(v.Fill))
 	if v.Format == ourFormat { // others keep no such count, or in their own words
 		t.row("added", "%s keys were new when they were added", commas(v.Added))
@@ -301,7 +309,7 @@ func (v infoJSON) printParts(t *table) {
 	}
 	for i, r := range v.parts {
 		t.row(fmt.Sprintf("%s %d", name, i+1), "%s of %s keys, %s full%s, %s, rate now %s",
-			estimate(r), commas(r.Plan.Keys), percent(r.Full()), warning(r), binarySize(r.Plan.Bytes()), oneIn(r.Rate))
+			estimate(r), commas(r.Plan.Keys), full(r), warning(r), binarySize(r.Plan.Bytes()), oneIn(r.Rate))
 	}
 	for i, l := range v.ChainLayers {
 		t.row(fmt.Sprintf("layer %d", i+1), "%s of %s keys, %s, planned for a rate of %s", commas(l.Added), commas(l.Keys), binarySize(l.Bytes), oneIn(l.Rate))

@@ -82,7 +82,7 @@ func (c *pullCommand) run(cmd *cobra.Command, args []string) error {
 	if c.asJSON {
 		return printJSON(cmd.OutOrStdout(), moved{File: c.output, URL: from.url, Name: from.name, Kind: made.kind, Bytes: written})
 	}
-	tell.say("%s: %s, %s", c.output, made.kind, state(made.Report()))
+	tell.say("%s: %s, %s", c.output, made.kind, state(made.condition()))
 	return nil
 }
 

@@ -98,7 +98,7 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 	if c.asJSON {
 		return printJSON(cmd.OutOrStdout(), done)
 	}
-	tell.say("%s: %s, %s", to.url, dump.kind, state(from.Report()))
+	tell.say("%s: %s, %s", to.url, dump.kind, state(from.condition()))
 	return nil
 }
 
