@@ -25,11 +25,11 @@ func newFold() *cobra.Command {
 		Use:   "fold -o OUT F [--by N | --rate P]",
 		Short: "Make a filter smaller that has more room than it needs",
 		Long: `Fold writes to OUT the filter F at a part of its size: the very bits of a smaller
-filter with the same keys. No key is lost, and the rate goes up. OUT is planned
-for the rate that F was planned for, and for as many keys as its size holds then.
+filter with the same keys. No key is lost, and the rate goes up.
 
 With --by N the size is divided by N. Otherwise it is made as small as the rate
-P allows, by default the rate that F was planned for. The size must be divisible:
+P allows, by default the rate that F was planned for. OUT is planned for the
+rate, and for as many keys as its size holds then. The size must be divisible:
 'bloomery build --folds N' sees to it. A filter can be folded, a splitblock,
 and a filter with exceptions.`,
 		Example: `  bloomery fold -o small.bloom large.bloom
@@ -94,6 +94,9 @@ func (c *foldCommand) fold(f *filterFile, r bloom.Report) (folded *filterFile, b
 		return nil, 0, fmt.Errorf("a %s cannot be folded: only filters, splitblocks and filters with exceptions can: build a smaller one from its keys", f.kind)
 	}
 	if by := uint64(c.by); by != 0 {
+		if by == 1 {
+			return nil, 0, usagef("--by 1 changes nothing: give 2 or more")
+		}
 		if r.Plan.Blocks%by != 0 {
 			return nil, 0, fmt.Errorf("it has %d blocks, which cannot be folded by %d: build it with --folds %[2]d", r.Plan.Blocks, by)
 		}
@@ -126,11 +129,19 @@ func (c *foldCommand) fold(f *filterFile, r bloom.Report) (folded *filterFile, b
 			return nil, 0, err
 		}
 		if folded.Report().Rate <= limit {
-			return folded, by, nil
+			return folded, by, c.replan(folded)
 		}
 		folded.Close()
 	}
 	return nil, 0, fmt.Errorf("it has %d blocks, and no size that divides them keeps a rate of %s: give a higher --rate, or build it with --folds", r.Plan.Blocks, oneIn(limit))
+}
+
+// replan plans the result for the rate that was asked for.
+func (c *foldCommand) replan(folded *filterFile) error {
+	if c.rate == 0 {
+		return nil
+	}
+	return folded.Filter.(interface{ Replan(p float64) error }).Replan(float64(c.rate))
 }
 
 // foldable reports whether the kind can be folded.
