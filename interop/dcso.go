@@ -88,6 +88,9 @@ var dcsoFormat = &Format{
 			d.Filter = classic
 		}
 		d.Data = f.Data
+		if r := classic.Report(); d.count == 0 && r.Added == 0 && !math.IsInf(r.Keys, 1) {
+			d.count = uint64(math.Round(r.Keys)) // the filter came from a file without N
+		}
 		return d.Write(w)
 	},
 }
@@ -318,8 +321,19 @@ func matchesDCSO(head []byte, size int64) bool {
 		return false
 	}
 	m, k := binary.LittleEndian.Uint64(head[32:]), binary.LittleEndian.Uint64(head[24:])
-	return head[0] == poppyVersion || m != 0 && m <= math.MaxInt64 && k != 0 &&
-		(size < 0 || uint64(size) >= dcsoHeadBytes+(m+63)/64*8)
+	if head[0] == poppyVersion || size < 0 {
+		return head[0] == poppyVersion || m != 0 && m <= math.MaxInt64 && k != 0
+	}
+	whole := m != 0 && m <= math.MaxInt64 && k != 0 && uint64(size) >= dcsoHeadBytes+(m+63)/64*8
+	return whole || mayBeCutDCSO(head)
+}
+
+// mayBeCutDCSO takes a file that is shorter than it says for one whose download was
+// interrupted, where n, p, k and m go together, so that Read can say so.
+func mayBeCutDCSO(head []byte) bool {
+	word := func(at int) uint64 { return binary.LittleEndian.Uint64(head[at:]) }
+	m, k, err := bloom.FormulaDCSO.Size(word(8), math.Float64frombits(word(16)))
+	return err == nil && m == word(32) && uint64(k) == word(24)
 }
 
 // matchesZippedDCSO unpacks as much of a header as head holds. Where that is

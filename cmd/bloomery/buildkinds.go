@@ -137,7 +137,7 @@ func (b *buildCommand) makeFilter(f *filterFile, keys uint64) error {
 	default:
 		return usagef("--kind %s is unknown: take one of %s", b.kind, joined(kindNames()))
 	}
-	return b.overBudget(err)
+	return b.overBudget(inFlags(err, "--bits"))
 }
 
 // refuseFlags refuses flags that the kind or format could only ignore.
@@ -228,7 +228,7 @@ func (b *buildCommand) makeForeign(f *filterFile, keys uint64, secret []byte) er
 		made, err = orNone(b.newClassic(keys, secret))
 	}
 	if err != nil {
-		return b.overBudget(err)
+		return b.overBudget(inFlags(err, "--bits"))
 	}
 	f.setForeign(&interop.File{Filter: made, Format: format, Unplanned: keys == 0})
 	if err := f.writeTo(io.Discard); err != nil { // before the work, not after it

@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strconv"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -95,9 +98,9 @@ func (c *checkCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	sources, err := findSources(args, cmd.InOrStdin())
-	if err != nil {
-		return err
+	sources, missing := findSources(args, cmd.InOrStdin())
+	if missing != nil && !c.quiet {
+		return missing
 	}
 	printing := !c.count && !c.quiet && !c.asJSON
 	if err := refuseLoop(printing, cmd.OutOrStdout(), sources); err != nil {
@@ -105,7 +108,7 @@ func (c *checkCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), printing, sources)
 	hintTerminal(tell, sources)
-	look := &look{checkCommand: c, filters: filters, out: newLineWriter(cmd.OutOrStdout()), printing: printing}
+	look := &look{checkCommand: c, filters: filters, out: newLineWriter(cmd.OutOrStdout()), stdout: cmd.OutOrStdout(), printing: printing}
 	for _, s := range sources { // one by one, for the line numbers
 		if err = look.through(s, tell); err != nil {
 			break
@@ -114,6 +117,9 @@ func (c *checkCommand) run(cmd *cobra.Command, args []string) error {
 	tell.finish()
 	if err != nil && err != errEnough {
 		return err
+	}
+	if missing != nil && look.sum.Selected == 0 { // as grep -q: a line that is found decides
+		return missing
 	}
 	look.sum.Filter, look.sum.More = paths[0], paths[1:]
 	return c.finish(cmd, tell, filters, look.sum)
@@ -143,6 +149,7 @@ type look struct {
 	*checkCommand
 	filters  []*filterFile
 	out      *lineWriter
+	stdout   io.Writer
 	printing bool
 	line     uint64 // of the file, before the job
 	prefix   []byte
@@ -216,9 +223,22 @@ func (a *asked) cut(j *job, separator byte) {
 }
 
 // through looks up all lines of a file, and prints the selected ones.
-func (l *look) through(s *source, tell *teller) error {
+func (l *look) through(s *source, tell *teller) (err error) {
 	l.line = 0
-	return newLooking(l.ask, separator(l.null)).each([]*source{s}, tell.read, func(j *job) (err error) {
+	p := newLooking(l.ask, separator(l.null))
+	if l.printing {
+		var gone atomic.Bool
+		stop := watchReader(l.stdout, func() {
+			gone.Store(true)
+			p.interrupt()
+		})
+		defer func() {
+			if stop(); err == nil && gone.Load() {
+				err = syscall.EPIPE // as the next write would have said
+			}
+		}()
+	}
+	return p.each([]*source{s}, tell.read, func(j *job) (err error) {
 		lines, found := uint64(len(j.ends)), uint64(j.count.Load())
 		l.sum.Lines += lines
 		l.sum.Probably += found

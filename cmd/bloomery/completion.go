@@ -55,7 +55,7 @@ if need be. What is there under those names is replaced.`,
 			if err := os.MkdirAll(directory, 0o777); err != nil {
 				return inputError(directory, err)
 			}
-			header := &doc.GenManHeader{Title: "BLOOMERY", Section: "1", Source: "bloomery " + readVersion().Version, Manual: "Bloomery"}
+			header := &doc.GenManHeader{Section: "1", Source: "bloomery " + readVersion().Version, Manual: "Bloomery"}
 			cmd.Root().DisableAutoGenTag = true
 			if err := doc.GenManTree(cmd.Root(), header, directory); err != nil {
 				return fmt.Errorf("%s: %w", directory, err)

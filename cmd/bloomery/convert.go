@@ -123,6 +123,9 @@ func (c *convertCommand) convert(from *filterFile, to *interop.Format) (*filterF
 		}
 		made.Filter = f
 	}
+	if to == nil && from.foreign != nil && len(from.foreign.Data) > 0 && !c.force {
+		return nil, fmt.Errorf("%s: has %s of free data, for which our format has no room: give --force to leave them out", from.path, count(uint64(len(from.foreign.Data)), "byte"))
+	}
 	if to == nil && made.Filter == from.Filter && from.foreign == nil {
 		return nil, fmt.Errorf("%s: is a file of ours already: copy it", from.path)
 	}

@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -126,7 +128,7 @@ func (d *dedupeCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	run := &dedupeRun{command: d, seen: seen, tell: tell, printing: printing, out: newLineWriter(cmd.OutOrStdout())}
+	run := &dedupeRun{command: d, seen: seen, tell: tell, printing: printing, out: newLineWriter(cmd.OutOrStdout()), stdout: cmd.OutOrStdout()}
 	err = run.openAppended(cmd.OutOrStdout())
 	if err == nil {
 		hintTerminal(tell, sources)
@@ -177,6 +179,9 @@ func (d *dedupeCommand) open(sources []*source, tell *teller) (remembered, error
 			keys = d.guess(sources)
 		}
 		f, err := bloom.ScalableConfig{First: keys, Rate: rate, MaxBytes: budget}.New()
+		if errors.Is(err, bloom.ErrRate) {
+			err = fmt.Errorf("%w; a filter that grows begins with a fifth of the rate: give a higher -p, or -n without --grow", err)
+		}
 		return growingSeen{f, limit.of(growthAdvice(d.budget, "give --budget, or close other programs"))}, err
 	}
 	f, err := newFilter(bloom.Config{Keys: keys, Rate: rate}, budget)
@@ -233,6 +238,7 @@ type dedupeRun struct {
 	tell     *teller
 	out      *lineWriter
 	append   *appendedFile // nil: none
+	stdout   io.Writer
 	printing bool
 
 	lines, first uint64
@@ -257,6 +263,7 @@ func (r *dedupeRun) do(sources []*source) error {
 		p = newCareful(r.seen, separator(d.null), time.Duration(d.sync))
 	}
 	interrupted := r.onInterrupt(p)
+	unread := r.watchReader(p)
 	stopEarly := d.quiet && !d.stats && !d.strict && d.state == "" && d.appendTo == ""
 	err := p.each(sources, r.tell.read, func(j *job) error {
 		if j.synced != nil {
@@ -272,17 +279,36 @@ func (r *dedupeRun) do(sources []*source) error {
 		}
 		return nil
 	})
-	status := interrupted()
+	status, nobody := interrupted(), unread()
 	var full fullError
 	switch {
 	case err == errEnough:
 		return nil
 	case errors.As(err, &full):
 		return full.after(r.lines, r.seen.advice())
+	case err == nil && nobody:
+		return syscall.EPIPE // as the next write would have said
 	case err == nil && status != 0:
 		return exitStatus(status)
 	}
 	return err
+}
+
+// watchReader ends the reading when nobody reads what is printed. It returns a
+// function that tells whether that was so.
+func (r *dedupeRun) watchReader(p *pipeline) func() bool {
+	if !r.printing {
+		return func() bool { return false }
+	}
+	var gone atomic.Bool
+	stop := watchReader(r.stdout, func() {
+		gone.Store(true)
+		p.interrupt()
+	})
+	return func() bool {
+		stop()
+		return gone.Load()
+	}
 }
 
 // onInterrupt lets a Ctrl-C end the reading where something is to be finished; a

@@ -40,7 +40,7 @@ func (r *dedupeRun) openAppended(stdout io.Writer) error {
 	if err != nil {
 		return inputError(path, err)
 	}
-	if isGzip(head) || isZstd(head) {
+	if isGzip(head) || isZstd(head) || isXz(head) || isBzip2(head) {
 		return fmt.Errorf("%s: is packed: lines can only be appended to a file of plain lines", path)
 	}
 	if r.command.state == "" || r.seen.Report().Added == 0 { // else it was seen when it was written

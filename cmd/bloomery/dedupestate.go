@@ -26,6 +26,9 @@ func (d *dedupeCommand) openState(sources []*source, limit *limit) (remembered, 
 		}
 		return seen, err
 	}
+	if isDirectory(d.state) {
+		return nil, fmt.Errorf("%s: is a directory: name a filter file in it", d.state)
+	}
 	kind, err := bloom.KindOf(d.state)
 	if errors.Is(err, fs.ErrNotExist) {
 		return d.createState(sources, limit)
@@ -167,6 +170,8 @@ func (d *dedupeCommand) createState(sources []*source, limit *limit) (remembered
 
 func (d *dedupeCommand) stateError(err error) error {
 	switch {
+	case errors.Is(err, bloom.ErrRate) && (d.keys.n == 0 || d.grow):
+		return fmt.Errorf("%w; a filter that grows begins with a fifth of the rate: give a higher -p, or -n without --grow", err)
 	case errors.Is(err, bloom.ErrLocked):
 		return fmt.Errorf("%w: wait for it to end, or give each its own --state", err)
 	case errors.Is(err, errors.ErrUnsupported):

@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"strings"
 	"syscall"
 
 	"github.com/bloomery/bloom"
@@ -70,9 +71,28 @@ func execute(root *cobra.Command) int {
 	return exitError
 }
 
-// libraryPrefix begins every error of packages bloom and interop; inside the tool
+// libraryPrefix begins every error of packages bloom, interop and store; inside the tool
 // it says nothing. A file's name may end with it, so what comes before matters.
-var libraryPrefix = regexp.MustCompile(`(^|: )(?:bloom|interop): `)
+var libraryPrefix = regexp.MustCompile(`(^|: )(?:bloom|interop|store): `)
+
+// inFlags says in flags what the library says in the fields of its configs.
+func inFlags(err error, bits string) error {
+	if err == nil {
+		return nil
+	}
+	text := libraryPrefix.ReplaceAllString(err.Error(), "$1")
+	text = strings.NewReplacer("Config.Folds", "--folds", "Keys, Rate and Bits", "-n, -p and "+bits, "Keys", "-n", "Rate", "-p", "Bits", bits, "Probes", "the number of probes").Replace(text)
+	return flagsError{text, err}
+}
+
+// flagsError is an error with another text.
+type flagsError struct {
+	text string
+	error
+}
+
+func (e flagsError) Error() string { return e.text }
+func (e flagsError) Unwrap() error { return e.error }
 
 // complain prints an error.
 func complain(stderr io.Writer, err error) {

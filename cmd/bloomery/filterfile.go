@@ -159,6 +159,9 @@ func (f *formatFlags) openAny(path string, mode openMode) (*filterFile, error) {
 	case err == nil:
 		opened.kind = kind.String()
 		opened.Filter, err = loadKind(path, kind, mode)
+		if err == nil && info.Size() <= verifyBytes {
+			err = opened.verifyMapped()
+		}
 		err = withAdvice(err)
 	case errors.Is(err, bloom.ErrFormat) && info.Mode().IsRegular() && !beginsAsOurs(path):
 		err = f.openForeign(opened)
@@ -174,6 +177,26 @@ func (f *formatFlags) openAny(path string, mode openMode) (*filterFile, error) {
 		return nil, err
 	}
 	return opened, nil
+}
+
+// verifyBytes is the size of file up to which checksums are always looked at: it
+// costs some milliseconds. A larger one is ready at once, and is verified by who
+// asks for it.
+const verifyBytes = 64 << 20
+
+// verifyMapped finds damage in a file that was only mapped. One that another
+// process changes meanwhile has no checksums that could be right.
+func (f *filterFile) verifyMapped() error {
+	mapped, ok := f.Filter.(interface{ Verify() error })
+	if !ok {
+		return nil
+	}
+	err := mapped.Verify()
+	if err == nil || errors.Is(err, bloom.ErrUnclean) {
+		return nil
+	}
+	f.Filter.Close()
+	return fmt.Errorf("%s: %w", f.path, err)
 }
 
 func loadKind(path string, kind bloom.Kind, mode openMode) (interop.Filter, error) {

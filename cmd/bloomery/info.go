@@ -31,8 +31,10 @@ filter of any kind, also one that another program wrote.`,
   bloomery info --verify *.bloom
   bloomery info --json seen.bloom | jq .rate_now
   bloomery info hashlookup-full.bloom            # DCSO's format is known by its bytes`,
-		Args:                  someFilters("bloomery info seen.bloom"),
-		RunE:                  func(cmd *cobra.Command, args []string) error { return c.run(cmd.OutOrStdout(), args) },
+		Args: someFilters("bloomery info seen.bloom"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.run(cmd.OutOrStdout(), cmd.ErrOrStderr(), args)
+		},
 		DisableFlagsInUseLine: true,
 	}
 	cmd.Flags().BoolVar(&c.verify, "verify", false, "check the whole file against its checksums first")
@@ -51,25 +53,31 @@ func someFilters(example string) cobra.PositionalArgs {
 	}
 }
 
-func (c *infoCommand) run(stdout io.Writer, paths []string) error {
+func (c *infoCommand) run(stdout, stderr io.Writer, paths []string) error {
 	var files []*filterFile
 	defer func() { closeAll(files) }()
-	for _, path := range paths {
+	failed := false
+	for _, path := range paths { // one that cannot be read keeps nobody from the others
 		f, err := c.open(path, toRead)
-		if err != nil {
+		if err == nil && c.verify {
+			err = f.verify()
+		}
+		if err != nil && len(paths) == 1 {
 			return err
+		}
+		if err != nil {
+			complain(stderr, err)
+			failed = true
+			continue
 		}
 		files = append(files, f)
 	}
-	if err := c.refuseIdle(files...); err != nil {
-		return err
+	if len(files) > 0 {
+		if err := c.refuseIdle(files...); err != nil {
+			return err
+		}
 	}
 	for i, f := range files {
-		if c.verify {
-			if err := f.verify(); err != nil {
-				return err
-			}
-		}
 		v := describe(f, c.verify)
 		if c.asJSON {
 			if err := printJSON(stdout, v); err != nil {
@@ -83,6 +91,9 @@ func (c *infoCommand) run(stdout io.Writer, paths []string) error {
 		if err := v.print(stdout); err != nil {
 			return err
 		}
+	}
+	if failed {
+		return exitStatus(exitError)
 	}
 	return nil
 }
@@ -115,6 +126,7 @@ type infoJSON struct {
 	Meta      map[string]string `json:"meta,omitempty"`
 	filterJSON
 
+	RateBound      *float64          `json:"rate_bound,omitempty"`  // of a scalable, however much it grows
 	Layers         []filterJSON      `json:"layers,omitempty"`      // of a scalable, oldest first
 	Generations    []filterJSON      `json:"generations,omitempty"` // of a window, oldest first
 	SpanSeconds    float64           `json:"span_seconds,omitempty"`
@@ -190,6 +202,8 @@ func describe(f *filterFile, verified bool) infoJSON {
 			v.ChainLayers = append(v.ChainLayers, layerJSON{l.Capacity, l.Rate, l.Bits, l.Probes, l.Bytes, l.Items})
 		}
 	case *bloom.Scalable:
+		bound := k.Config().Rate
+		v.RateBound = &bound
 		v.parts = k.Layers()
 		v.Layers = describeParts(v.parts)
 	}
@@ -253,12 +267,15 @@ func (v infoJSON) print(w io.Writer) error {
 	}
 	if v.unplanned {
 		t.row("n and p", "not known: half full, it holds about %s at %s", count(r.Plan.Keys, "key"), oneIn(r.Plan.Rate))
+	} else if v.RateBound != nil {
+		t.row("planned rate", "%s (p), however much it grows", oneIn(*v.RateBound))
+		t.row("planned keys", "%s in the layers so far, at %s", commas(r.Plan.Keys), oneIn(r.Plan.Rate))
 	} else {
 		t.row("planned keys", "%s (n)", commas(r.Plan.Keys))
 		t.row("planned rate", "%s (p = %.4g)", oneIn(r.Plan.Rate), r.Plan.Rate)
 	}
 	t.row("bits", "%s (m), %d set per key (k)", commas(v.Bits), v.Probes)
-	t.row("memory", "%s bytes (%s)", commas(v.Bytes), binarySize(v.Bytes))
+	t.row("memory", "%s", bytesOf(v.Bytes))
 	t.row("rate now", "%s%s", oneIn(r.Rate), rateError(r))
 	t.row("keys, estimated", "%s", estimate(r))
 	if !v.unplanned {
@@ -267,7 +284,9 @@ func (v infoJSON) print(w io.Writer) error {
 	}
 	t.row("bits set", "%s", percent(v.Fill))
 	if v.Format == ourFormat { // others keep no such count, or in their own words
-		t.row("added", "%s keys were new when they were added", commas(v.Added))
+		if v.Added > 0 || v.Fill == 0 { // else it came from a file that does not say
+			t.row("added", "%s keys were new when they were added", commas(v.Added))
+		}
 	}
 	v.printParts(t)
 	for _, d := range v.details {
@@ -318,7 +337,7 @@ func (v infoJSON) printParts(t *table) {
 
 func rateError(r bloom.Report) string {
 	if r.RateError == 0 {
-		return fmt.Sprintf(" (%.4g)", r.Rate)
+		return fmt.Sprintf(" (%.4g)", r.Rate+0) // which makes 0 of -0
 	}
 	return fmt.Sprintf(" (%.4g, +- %.1f%%, from a sample)", r.Rate, 100*r.RateError/r.Rate)
 }

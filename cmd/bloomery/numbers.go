@@ -277,6 +277,14 @@ func oneIn(rate float64) string {
 
 func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
 
+// bytesOf writes a size, and where that is shorter also in a larger unit.
+func bytesOf(n uint64) string {
+	if n < 1<<10 {
+		return count(n, "byte")
+	}
+	return fmt.Sprintf("%s bytes (%s)", commas(n), binarySize(n))
+}
+
 // binarySize writes bytes in the unit that leaves one to four digits before the
 // point.
 func binarySize(bytes uint64) string {

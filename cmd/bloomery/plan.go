@@ -95,7 +95,7 @@ func (p *planCommand) run(cmd *cobra.Command) error {
 	}
 	plan, err := chosen[0].plan(p.config(uint64(p.budget)))
 	if err != nil {
-		return err
+		return inFlags(err, "-m")
 	}
 	v := p.describe(chosen, plan)
 	if p.plot != "" {
@@ -150,7 +150,7 @@ func (p *planCommand) describe(chosen []layout, plan bloom.Plan) planJSON {
 		if i > 0 {
 			other, err := l.plan(p.config(0))
 			if err != nil {
-				row = layoutJSON{Layout: l.name, Refused: libraryPrefix.ReplaceAllString(err.Error(), "$1")}
+				row = layoutJSON{Layout: l.name, Refused: inFlags(err, "-m").Error()}
 			} else {
 				row = describeLayout(l, other)
 			}

@@ -31,7 +31,8 @@ The filter comes up under another name first, and gets its own in one step when
 it is whole: nobody ever asks half of it. If there is something of that name the
 command is refused, unless told --force; then it is replaced, and has no expiry.
 
-The port is 6379 if none is given. A password that should not be seen in a list
+The port is 6379 if none is given. Filters are in database 0, the only one of
+'bloomery serve' and the one that a connection begins with. A password that should not be seen in a list
 of processes goes into the variable ` + passwordVariable + `. With rediss:// the way there is
 TLS.`,
 		Example: `  bloomery push seen.bloom redis://localhost:6380/seen

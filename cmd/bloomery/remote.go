@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -28,6 +29,9 @@ import (
 // URL, where others can read it. redis-cli knows the same.
 const passwordVariable = "REDISCLI_AUTH"
 
+// readOnlyUser is the user of 'bloomery serve' who may read only.
+const readOnlyUser = "readonly"
+
 const (
 	standardPort = "6379" // of the schemes redis and rediss
 	dialTime     = 5 * time.Second
@@ -38,6 +42,7 @@ const (
 type remoteFilter struct {
 	name   string
 	url    string // without the password, for messages
+	tls    bool
 	client rueidis.Client
 }
 
@@ -116,8 +121,17 @@ func (r *remoteFlags) connect(arg string) (*remoteFilter, error) {
 	options.Dialer = net.Dialer{Timeout: dialTime}
 	options.ConnWriteTimeout = quietTime
 	u, _ := url.Parse(arg) // parseRemote could
-	f := &remoteFilter{name: name, url: u.Redacted()}
-	if f.client, err = rueidis.NewClient(options); err != nil {
+	f := &remoteFilter{name: name, url: u.Redacted(), tls: options.TLSConfig != nil}
+	f.client, err = rueidis.NewClient(options)
+	if err != nil && options.Username == "" && strings.HasPrefix(err.Error(), "WRONGPASS") {
+		// A password without a user may be that of 'bloomery serve' for reading,
+		// which AUTH alone takes, but not the AUTH of HELLO, which names a user.
+		options.Username = readOnlyUser
+		if other, err2 := rueidis.NewClient(options); err2 == nil {
+			f.client, err = other, nil
+		}
+	}
+	if err != nil {
 		return nil, f.explain(err)
 	}
 	return f, nil
@@ -194,6 +208,8 @@ func (f *remoteFilter) explain(err error) error {
 		advice = "name the certificate of its authority by --ca"
 	case errors.As(err, &dial) && dial.Op == "dial":
 		advice = "is a server running there? 'bloomery serve' starts one, on port 6380"
+	case !f.tls && (errors.Is(err, io.EOF) || text == "EOF" || errors.Is(err, syscall.ECONNRESET)):
+		advice = "does the server speak TLS there? then write rediss://"
 	case strings.Contains(text, "first record does not look like a TLS handshake"):
 		advice = "the server speaks no TLS there: write redis://"
 	}
