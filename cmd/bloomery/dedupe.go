@@ -389,7 +389,7 @@ func (r *dedupeRun) finish(cmd *cobra.Command) error {
 		}
 	}
 	if d.stats {
-		r.tell.say("%s lines: %s first seen, %s repeated", commas(r.lines), commas(r.first), commas(r.repeats()))
+		r.tell.say("%s: %s first seen, %s repeated", count(r.lines, "line"), commas(r.first), commas(r.repeats()))
 		r.tell.say("filter: %s", state(condition{Report: r.seen.Report()}))
 	}
 	var err error

@@ -11,6 +11,7 @@ package main
 import (
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -21,6 +22,9 @@ func main() {
 	// signal turns it into an error of the write, which exit.go understands.
 	signal.Ignore(syscall.SIGPIPE)
 	root := newRoot()
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__complete") {
+		dropQuotes(root)
+	}
 	root.SetArgs(os.Args[1:])
 	os.Exit(execute(root))
 }
