@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -94,9 +95,26 @@ type flagsError struct {
 func (e flagsError) Error() string { return e.text }
 func (e flagsError) Unwrap() error { return e.error }
 
+// bareNumber is a number that nobody can read: the library writes those of its
+// errors without commas.
+var (
+	bareNumber = regexp.MustCompile(`\b\d{5,20} (?:bytes|keys|bits|blocks)\b|\b(?:budget is|limit is|limit of) \d{5,20}\b`)
+	digits     = regexp.MustCompile(`\d+`)
+)
+
 // complain prints an error.
 func complain(stderr io.Writer, err error) {
-	fmt.Fprintf(stderr, "bloomery: %s\n", libraryPrefix.ReplaceAllString(err.Error(), "$1"))
+	text := libraryPrefix.ReplaceAllString(err.Error(), "$1")
+	text = bareNumber.ReplaceAllStringFunc(text, func(found string) string {
+		return digits.ReplaceAllStringFunc(found, func(number string) string {
+			n, err := strconv.ParseUint(number, 10, 64)
+			if err != nil {
+				return number
+			}
+			return commas(n)
+		})
+	})
+	fmt.Fprintf(stderr, "bloomery: %s\n", text)
 }
 
 // withAdvice adds to an error of a filter file what to do about it.

@@ -33,8 +33,8 @@ command is refused, unless told --force; then it is replaced, and has no expiry.
 
 The port is 6379 if none is given. Filters are in database 0, the only one of
 'bloomery serve' and the one that a connection begins with. A password that should not be seen in a list
-of processes goes into the variable ` + passwordVariable + `. With rediss:// the way there is
-TLS.`,
+of processes goes into the variable ` + passwordVariable + `. rediss:// uses TLS,
+and unix:///PATH/NAME a Unix socket.`,
 		Example: `  bloomery push seen.bloom redis://localhost:6380/seen
   bloomery push --force seen.redisbloom rediss://:secret@redis.example.com/seen`,
 		RunE:                  c.run,

@@ -67,10 +67,12 @@ func parseRemote(arg string) (options rueidis.ClientOption, name string, err err
 	}
 	switch u.Scheme {
 	case "redis":
+	case "unix":
+		return parseSocket(u)
 	case "rediss":
 		options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname()}
 	default:
-		return options, "", usagef("%s:// is no address of a server: give %s, or rediss:// for TLS", u.Scheme, form)
+		return options, "", usagef("%s:// is no address of a server: give %s, rediss:// for TLS, or unix:///PATH/NAME for a socket", u.Scheme, form)
 	}
 	name, err = url.PathUnescape(strings.TrimPrefix(u.EscapedPath(), "/"))
 	switch {
@@ -86,13 +88,38 @@ func parseRemote(arg string) (options rueidis.ClientOption, name string, err err
 		port = standardPort
 	}
 	options.InitAddress = []string{net.JoinHostPort(u.Hostname(), port)}
+	setUser(&options, u)
+	return options, name, nil
+}
+
+// parseSocket takes the address of a Unix socket apart:
+// unix://[USER:PASSWORD@]/PATH/NAME, where a slash in the name is written %2F.
+func parseSocket(u *url.URL) (options rueidis.ClientOption, name string, err error) {
+	escaped := u.EscapedPath()
+	last := max(strings.LastIndex(escaped, "/"), 0)
+	path, err := url.PathUnescape(escaped[:last])
+	if err == nil {
+		name, err = url.PathUnescape(strings.TrimPrefix(escaped[last:], "/"))
+	}
+	if err != nil || u.Host != "" || path == "" || name == "" || u.RawQuery != "" || u.Fragment != "" {
+		return options, "", usagef("%s: the address of a socket is unix:///PATH/NAME, as in unix:///run/bloomery.sock/seen", u.Redacted())
+	}
+	options.InitAddress = []string{path}
+	options.DialCtxFn = func(ctx context.Context, path string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		return dialer.DialContext(ctx, "unix", path)
+	}
+	setUser(&options, u)
+	return options, name, nil
+}
+
+// setUser says who connects. A password may be in the environment.
+func setUser(options *rueidis.ClientOption, u *url.URL) {
 	options.Username = u.User.Username()
 	if password, ok := u.User.Password(); ok {
 		options.Password = password
 	} else {
 		options.Password = os.Getenv(passwordVariable)
 	}
-	return options, name, nil
 }
 
 // connect reaches the server of an address.
