@@ -89,7 +89,7 @@ When it is full:
 	flags.VarP(&d.rate, "rate", "p", `the share of new lines that may be lost: 1e-6, 0.1%, 1/1000, "1 in 1000"`)
 	flags.StringVar(&d.state, "state", "", "remember lines in the filter `FILE` across runs; it is made if it is not there")
 	flags.Var(&d.sync, "sync", "with --state: make it safe against power failure every so often, like 10s (default: at the end)")
-	flags.Var(&d.window, "window", "forget lines after this time, like 24h; -n is the number of different lines in it")
+	flags.Var(&d.window, "window", "forget lines after this time, like 24h or 7d; -n is the number of different lines in it (default: 10 million)")
 	flags.StringVar(&d.appendTo, "append", "", "remember the lines of `FILE`, too, and append new ones to it")
 	flags.BoolVar(&d.grow, "grow", false, "with -n: grow beyond N lines instead of stopping there")
 	flags.BoolVar(&d.allowOverfull, "allow-overfull", false, "with -n: go on beyond N lines in the same memory, at a higher rate")

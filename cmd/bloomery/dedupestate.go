@@ -74,14 +74,25 @@ func (d *dedupeCommand) openState(sources []*source, limit *limit) (remembered, 
 // removeEmpty removes a file without a byte, so that the state can be created, and
 // returns what it was; nil if there was none.
 func removeEmpty(path string) (was fs.FileInfo, err error) {
-	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() != 0 {
+	isEmpty := func() bool {
+		was, err = os.Lstat(path)
+		return err == nil && was.Mode().IsRegular() && was.Size() == 0
+	}
+	if !isEmpty() {
 		return nil, nil // what is wrong with it shows when it is opened
+	}
+	unlock, err := lockFilter(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if !isEmpty() { // another process has begun its state in it
+		return nil, nil
 	}
 	if err := os.Remove(path); err != nil {
 		return nil, inputError(path, err)
 	}
-	return info, nil
+	return was, nil
 }
 
 // A state was planned when it was made. What is asked of it now it must keep, or
@@ -134,7 +145,7 @@ func (d *dedupeCommand) tellState(tell *teller, recovered bool, rate float64) {
 		tell.say("%s: the last run was cut off; what it had remembered is there", d.state)
 	}
 	if !d.quiet && !d.given("rate") && above(rate, defaultLoss) {
-		tell.say("%s: keeps a rate of %s, and not the default of %s: so many new lines may be lost", d.state, oneIn(rate), oneIn(defaultLoss))
+		tell.say("%s: was made for a rate of %s, and the default is %s: new lines may be lost at its rate", d.state, oneIn(rate), oneIn(defaultLoss))
 	}
 }
 
