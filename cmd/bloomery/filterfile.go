@@ -394,6 +394,11 @@ func (f *formatFlags) formatOf(path string, head []byte, size int64) (*interop.F
 		}
 		return format, nil
 	}
+	for packer, packs := range map[string]func([]byte) bool{"xz": isXz, "bzip2": isBzip2, "zstd": isZstd} {
+		if packs(head) {
+			return nil, fmt.Errorf("%s: is packed by %s: unpack it first; only filters in gzip are read as they are", path, packer)
+		}
+	}
 	format, ok := interop.Recognise(head, size)
 	if !ok {
 		return nil, fmt.Errorf("%s: %w: it begins neither as one of ours nor as one of a program whose files can be told by their bytes: name its --format, if it has one ('bloomery convert --list')", path, bloom.ErrFormat)
