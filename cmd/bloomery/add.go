@@ -247,7 +247,9 @@ type addedJSON struct {
 	Lines uint64 `json:"lines"`
 	New   uint64 `json:"new"`
 	Seen  uint64 `json:"seen_before"`
-	Kind  string `json:"kind"`
+
+	Mistaken float64 `json:"mistaken_expected"` // of these, new lines that were taken for old ones
+	Kind     string  `json:"kind"`
 	filterJSON
 }
 
@@ -257,10 +259,11 @@ func (r *addRun) report(cmd *cobra.Command) error {
 		r.watchWindow(w)
 	}
 	seen := r.lines - r.isNew
+	mistaken := r.file.mistakenBy(r.before, r.isNew, r.lines)
 	if r.asJSON {
-		return printJSON(cmd.OutOrStdout(), addedJSON{r.file.path, r.lines, r.isNew, seen, r.file.kind, describeFilter(now)})
+		return printJSON(cmd.OutOrStdout(), addedJSON{r.file.path, r.lines, r.isNew, seen, mistaken, r.file.kind, describeFilter(now)})
 	}
-	r.tell.say("%s: %s, %s new, %s", r.file.path, count(r.lines, "line"), commas(r.isNew), seenBefore(seen, r.file.mistakenBy(r.before, r.isNew, r.lines)))
+	r.tell.say("%s: %s, %s new, %s", r.file.path, count(r.lines, "line"), commas(r.isNew), seenBefore(seen, mistaken))
 	r.tell.say("%s: %s", r.file.path, state(now))
 	return nil
 }

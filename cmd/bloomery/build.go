@@ -284,10 +284,11 @@ func (b *buildCommand) watch(f *filterFile, watch *gauge, isNew int, lines uint6
 
 // buildJSON is what build reports.
 type buildJSON struct {
-	File    string `json:"file"`
-	Lines   uint64 `json:"lines"`
-	New     uint64 `json:"new"`
-	Repeats uint64 `json:"repeats"`
+	File     string  `json:"file"`
+	Lines    uint64  `json:"lines"`
+	New      uint64  `json:"new"`
+	Repeats  uint64  `json:"repeats"`
+	Mistaken float64 `json:"mistaken_expected"` // of these, new lines that were taken for old ones
 	filterJSON
 }
 
@@ -296,10 +297,10 @@ func (b *buildCommand) report(cmd *cobra.Command, tell *teller, f *filterFile, l
 	if r.over() && lines > r.Plan.Keys {
 		tell.warn("%s", overfull(r.Report))
 	}
-	if b.asJSON {
-		return printJSON(cmd.OutOrStdout(), buildJSON{b.output, lines, r.Added, lines - r.Added, describeFilter(r)})
-	}
 	mistaken := f.mistakenBy(bloom.Report{Plan: r.Plan}, r.Added, lines)
+	if b.asJSON {
+		return printJSON(cmd.OutOrStdout(), buildJSON{b.output, lines, r.Added, lines - r.Added, mistaken, describeFilter(r)})
+	}
 	tell.say("%s: %s, %s new, %s", b.output, count(lines, "line"), commas(r.Added), seenBefore(lines-r.Added, mistaken))
 	tell.say("%s: %s", b.output, state(r))
 	return nil

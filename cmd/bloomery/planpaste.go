@@ -40,7 +40,7 @@ func (p *planCommand) commands(l layout, plan bloom.Plan) commandsJSON {
 		c.Dedupe = fmt.Sprintf("bloomery dedupe -n %d -p %s keys.txt", plan.Keys, rate)
 	}
 	switch {
-	case err != nil || l.name == "counting" || l.name == "split":
+	case err != nil || l.name == "counting" || l.name == "split" || p.probes != 0:
 	case l.name == "paired": // as 'bloomery serve' has it
 		c.Redis = fmt.Sprintf("BF.RESERVE keys %s %d LAYOUT PAIRED", rate, plan.Keys)
 	case plan.Keys > redisMostKeys:

@@ -86,7 +86,11 @@ func seenBefore(lines uint64, mistaken float64) string {
 // x = the integral of the rate from had to had + isNew + x.
 func mistaken(plan bloom.Plan, had, isNew, lines uint64) (x float64) {
 	for range 20 {
+		was := x
 		x = min(integral(plan, float64(had), float64(isNew)+x), float64(lines-isNew))
+		if x-was <= 0.001*x {
+			break
+		}
 	}
 	return x
 }
@@ -103,10 +107,15 @@ func integral(plan bloom.Plan, had, n float64) float64 {
 	return sum * n / pieces / 3
 }
 
-// mistakenBy is mistaken for a filter of any kind: those of several filters tell
-// only the rate that they have now, which was lower before.
+// mostIntegrated is the most probes of a filter for which mistaken is worked out:
+// the rate of small ones with many takes long.
+const mostIntegrated = 32
+
+// mistakenBy is mistaken for a filter of any kind: of those that consist of several
+// filters, or have many probes, only the rate is known that they have now, and it
+// was lower before.
 func (f *filterFile) mistakenBy(before bloom.Report, isNew, lines uint64) float64 {
-	if grows(f.Filter) {
+	if grows(f.Filter) || before.Plan.Probes > mostIntegrated {
 		return f.Report().Rate * float64(isNew)
 	}
 	return mistaken(before.Plan, uint64(min(before.Keys, mostCount)), isNew, lines)
