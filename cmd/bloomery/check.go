@@ -37,8 +37,9 @@ func newCheck() *cobra.Command {
 		Long: `Check prints the lines of the files, or of standard input, that are probably in
 the filter F: every line that was added, and others at the filter's rate. With
 -v it prints the lines that are certainly not in it. F may be a filter of any
-kind, also one that another program wrote. One that 'build' made is mapped, not
-read: it is ready at once, whatever its size.
+kind, also one that another program wrote. A large one that 'build' made is
+mapped, not read, and so is ready at once; one of up to 64 MiB is checked against
+its checksums first.
 
 With -f several filters are asked at once, and all arguments are files of lines.
 A line is selected if any of the filters has it, or with --all if all have it.

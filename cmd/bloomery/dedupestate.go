@@ -106,7 +106,7 @@ func (d *dedupeCommand) suitsFixed(plan bloom.Plan) error {
 	case keys != 0 && keys != plan.Keys:
 		return fmt.Errorf("%s: was made for %s keys, not %s: leave -n out, or begin another file", d.state, commas(plan.Keys), commas(keys))
 	case d.grow:
-		return fmt.Errorf("%s: was made with -n and without --grow: leave --grow out; when it is full, 'bloomery add --grow %s </dev/null' turns it into one that grows", d.state, quoted(d.state))
+		return fmt.Errorf("%s: was made with -n and without --grow: leave --grow out; when it is full, 'bloomery add --grow %s </dev/null' turns it into one that grows, at up to five times its rate", d.state, quoted(d.state))
 	case d.budget != 0 && plan.Bytes() > uint64(d.budget):
 		return fmt.Errorf("%s: takes %s, more than the budget of %s: give a larger --budget, or begin another file", d.state, binarySize(plan.Bytes()), binarySize(uint64(d.budget)))
 	}
