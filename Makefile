@@ -1,11 +1,11 @@
-# Needs Go, make and a POSIX shell; `make test` also a C compiler and redis-tools,
-# which it installs where it can. Variables can be set on the command line: make fuzz FUZZTIME=10s
+# Needs Go, make and a POSIX shell; `make test` also a C compiler and redis-tools.
+# It installs what is missing where it can, and says so before. Variables can be set on the command line: make fuzz FUZZTIME=10s
 
 GO        ?= go
 FUZZTIME  ?= 1m
 RACEFLAGS ?=#         more flags for the race stage, such as -short
 BENCHFLAGS ?=#        of make bench and its kin, such as '-n 1e6 -rounds 3'; see bench/main.go
-TIMEOUT   ?= 5m#      for the tests of one package
+TIMEOUT   ?= 20m#     for the tests of one package: only one that hangs should meet it
 GIB       ?= 1#       of make bench-latency: the filters' size
 CYCLES    ?= 1000#    of make crash: kills at each level of durability
 CUTS      ?= 60#      of make power: power cuts at each level
@@ -13,36 +13,45 @@ SLOW      ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner# tests that the stage
 PORTABLE  ?= Golden|Everywhere|Processor|Pinned|Vectors|SaveLoad|UpdateGap|UpdateRefuses|UpdateNoRoom|OpenUpdate|OpenScalable|Formula|Sizing|LogNearest#  of make other-processors
 SOAKTIME  ?= 10m#     of make soak, for each load
 SOAKFLAGS ?=#         of make soak, such as -parallel and -data; see bench/soak/main.go
-RACETIME  ?= 10m#     the same under the race detector, which is several times slower
+RACETIME  ?= 40m#     the same under the race detector, which is several times slower
 
 .DEFAULT_GOAL := help
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test compiler fmt vet 32-bit unit race purego other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop redis rates soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run test test-quick compiler fmt vet 32-bit unit race purego other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop redis rates soak fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
+# The first build downloads the modules that the program needs and compiles them.
 # Go stamps the commit into the binary, and fails where git exists but may not read
 # the tree (another owner, as in containers). Then build without the stamp.
 build: ## bin/bloomery
-	@echo "== build bin/bloomery"
+	@echo "== build bin/bloomery$$([ -x bin/bloomery ] || echo ': the first time it downloads and compiles what it needs, which takes a minute or two')"
 	@vcs=; git status >/dev/null 2>&1 || vcs=-buildvcs=false; \
 	$(GO) build $$vcs -o bin/bloomery ./cmd/bloomery
 
 run: build ## a tour: builds bin/bloomery and shows it at work on real URLs
+	@echo "== compile the tour"
 	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz
 
 # Ends with go test, so that the last lines are its verdict.
 test: compiler redis fmt vet 32-bit unit race purego ## everything that must pass: gofmt, vet, tests, as 32 bits, with the race detector, in pure Go
+
+test-quick: fmt vet ## its quick part: gofmt, vet, and the tests without their long ones; installs nothing
+	@echo "== go test -short"
+	@skip='^$$'; if ! command -v redis-cli >/dev/null || ! command -v redis-benchmark >/dev/null; then \
+		skip='^Test(RedisCLI|RedisBenchmark)'; echo "   (without those that need redis-cli and redis-benchmark, which are not there)"; \
+	fi; \
+	$(GO) test -short -skip "$$skip" -timeout $(TIMEOUT) ./...
 
 # The race detector links C. Asks Go which compiler that is, and tries it on a header,
 # because a gcc without libc6-dev is no use either.
 compiler:
 	@works() { echo '#include <stdlib.h>' | $$($(GO) env CC) -E -x c - >/dev/null 2>&1; }; \
 	works && exit 0; \
-	echo "== install gcc and libc6-dev, for the race detector"; \
+	echo "== there is no working C compiler, which the race detector needs: apt-get installs gcc and libc6-dev"; \
 	if ! command -v apt-get >/dev/null; then \
 		echo "make test: no working C compiler and no apt-get: install a C compiler with its headers, then try again" >&2; exit 1; \
 	elif [ "$$(id -u)" = 0 ]; then sudo=; \
@@ -57,7 +66,7 @@ compiler:
 # package has no server.
 redis:
 	@command -v redis-cli >/dev/null && command -v redis-benchmark >/dev/null && exit 0; \
-	echo "== install redis-tools, for the tests of the server"; \
+	echo "== there is no redis-cli or redis-benchmark, with which the server is tested: apt-get installs redis-tools"; \
 	if ! command -v apt-get >/dev/null; then \
 		echo "make test: no redis-cli and no apt-get: install redis-cli and redis-benchmark, then try again" >&2; exit 1; \
 	elif [ "$$(id -u)" = 0 ]; then sudo=; \
@@ -77,17 +86,21 @@ vet:
 	@echo "== go vet"
 	@$(GO) vet ./...
 
+# All packages but the one that tests the text of the tree: neither the race
+# detector nor pure Go changes that.
+CODE = $$($(GO) list ./... | grep -v /internal/tidy)
+
 unit:
 	@echo "== go test"
 	@$(GO) test -timeout $(TIMEOUT) ./...
 
 race:
 	@echo "== go test -race $(RACEFLAGS)"
-	@CGO_ENABLED=1 $(GO) test -race $(RACEFLAGS) -timeout $(RACETIME) ./...
+	@CGO_ENABLED=1 $(GO) test -race $(RACEFLAGS) -timeout $(RACETIME) $(CODE)
 
 purego:
 	@echo "== go test -tags purego"
-	@$(GO) test -tags purego -timeout $(TIMEOUT) ./...
+	@$(GO) test -tags purego -timeout $(TIMEOUT) $(CODE)
 
 # A CPU of amd64 runs 386 as well, with addresses and int of 32 bits, and with other
 # code for exp and log in package math. Without what takes long and has nothing to do

@@ -390,6 +390,9 @@ func (x *Exceptions) keep(one, other *Exceptions) {
 	}
 }
 
+// Replan plans the filter for another rate; see [Filter.Replan].
+func (x *Exceptions) Replan(p float64) error { return x.filter.Replan(p) }
+
 // Fold returns a filter of a by-th of the size with the same keys and the same
 // exceptions; see [Filter.Fold].
 func (x *Exceptions) Fold(by uint64) (*Exceptions, error) {

@@ -193,7 +193,7 @@ func (c Config) check(g *geometry) error {
 	case c.Rate != 0 && !(c.Rate > 0 && c.Rate < 1):
 		return fmt.Errorf("%w: the rate must be above 0 and below 1, not %g", ErrConfig, c.Rate)
 	case c.Rate != 0 && c.Rate < g.minRate:
-		return fmt.Errorf("%w: %g is below %g, the least that the layout keeps; a list of known false positives may help instead", ErrRate, c.Rate, g.minRate)
+		return fmt.Errorf("%w: %.4g is below %g, the least that the layout keeps: give a higher rate", ErrRate, c.Rate, g.minRate)
 	case c.Probes != 0 && !slices.Contains(g.probes, c.Probes):
 		return fmt.Errorf("%w: k must be one of %v, not %d", ErrConfig, g.probes, c.Probes)
 	case c.Bits/g.blockBits > g.maxBlocks:

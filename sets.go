@@ -68,6 +68,29 @@ func (f *Filter) Fold(by uint64) (*Filter, error) {
 	return g, nil
 }
 
+// Replan plans the filter for the false-positive rate p, between 0 and 1. Its bits
+// stay as they are, and the planned number of keys becomes the one for which they
+// keep p. It is for a filter that was folded to keep a higher rate than it was made
+// for. It must run alone, as Add must.
+//
+// The error wraps [ErrConfig] or [ErrRate]: the plan is then as it was.
+func (f *Filter) Replan(p float64) error {
+	f.mustBeOpen()
+	plan, err := f.plan.replanned(p)
+	if err == nil {
+		f.plan = plan
+	}
+	return err
+}
+
+func (p Plan) replanned(rate float64) (Plan, error) {
+	plan, err := (Config{Bits: p.Bits, Probes: p.Probes, Rate: rate}).plan(p.Layout.geometry())
+	if err != nil {
+		return p, err
+	}
+	return plan, nil
+}
+
 // folded is the plan of a filter of a by-th of the size: see [Filter.Fold].
 func (p Plan) folded(by uint64) Plan {
 	g := p.Layout.geometry()
@@ -223,6 +246,16 @@ func (f *SplitBlock) Fold(by uint64) (*SplitBlock, error) {
 	orFolded(words, f.bits.Words, kernel.SplitBlockWords)
 	f.keepAlive()
 	return g, nil
+}
+
+// Replan plans the filter for another rate; see [Filter.Replan].
+func (f *SplitBlock) Replan(p float64) error {
+	f.mustBeOpen()
+	plan, err := f.plan.replanned(p)
+	if err == nil {
+		f.plan = plan
+	}
+	return err
 }
 
 // Intersect leaves in f the bits that g has too; see [Filter.Intersect].

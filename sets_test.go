@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"path/filepath"
 	"testing"
 
 	"github.com/bloomery/bloom"
@@ -200,4 +201,46 @@ func ExampleFilter_Difference() {
 	}
 	fmt.Println(lost, "of 500 jobs that are still to do are no longer found")
 	// Output: 102 of 500 jobs that are still to do are no longer found
+}
+
+// A filter that was folded for a higher rate is planned for that, and its file
+// says so.
+func TestReplan(t *testing.T) {
+	f, err := bloom.Config{Keys: 100_000, Rate: 0.001, Folds: 4}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range uint64(30_000) {
+		f.AddUint64(i)
+	}
+	small, err := f.Fold(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !small.Report().Overfull() {
+		t.Fatal("a quarter holds 30,000 keys at the planned rate, want too many for this test")
+	}
+	if err := small.Replan(0.05); err != nil {
+		t.Fatal(err)
+	}
+	r := small.Report()
+	if r.Overfull() || r.Plan.Rate > 0.05 || r.Plan.Rate < 0.049 || r.Rate > 0.05 {
+		t.Errorf("planned for %v, holds %.0f keys at rate %g; want up to 0.05 and room", r.Plan, r.Keys, r.Rate)
+	}
+	path := filepath.Join(t.TempDir(), "f.bloom")
+	if err := small.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	again, err := bloom.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Plan() != r.Plan {
+		t.Errorf("the file says %v, want %v", again.Plan(), r.Plan)
+	}
+	for _, rate := range []float64{0, 1, -1} {
+		if err := small.Replan(rate); !errors.Is(err, bloom.ErrConfig) || small.Plan() != r.Plan {
+			t.Errorf("Replan(%g) = %v, want ErrConfig and the plan as it was", rate, err)
+		}
+	}
 }

@@ -60,6 +60,7 @@ var dcsoFormat = &Format{
 	Name:    "dcso",
 	About:   "DCSO/bloom version 1, flor, poppy version 1 (CIRCL hashlookup), also in gzip",
 	Matches: matchesDCSO,
+	plans:   true,
 	read: func(r io.Reader, o Options) (*File, error) {
 		d, err := ReadDCSO(r, o.Limit)
 		if err != nil {
@@ -88,6 +89,9 @@ var dcsoFormat = &Format{
 			d.Filter = classic
 		}
 		d.Data = f.Data
+		if r := classic.Report(); d.count == 0 && r.Added == 0 && !math.IsInf(r.Keys, 1) {
+			d.count = uint64(math.Round(r.Keys)) // the filter came from a file without N
+		}
 		return d.Write(w)
 	},
 }
@@ -100,7 +104,7 @@ func (d *DCSO) file() *File {
 		{"N, keys that looked new", fmt.Sprint(d.count)},
 		{"bytes of free data", fmt.Sprint(len(d.Data))},
 	}
-	return &File{Filter: d.Filter, Data: d.Data, Details: details, state: d}
+	return &File{Filter: d.Filter, Data: d.Data, Details: details, Unplanned: d.Capacity != d.Filter.Plan().Keys, state: d}
 }
 
 // NewDCSO is what to write for a filter of [bloom.SchemeDCSO]: n is the plan's
@@ -318,8 +322,19 @@ func matchesDCSO(head []byte, size int64) bool {
 		return false
 	}
 	m, k := binary.LittleEndian.Uint64(head[32:]), binary.LittleEndian.Uint64(head[24:])
-	return head[0] == poppyVersion || m != 0 && m <= math.MaxInt64 && k != 0 &&
-		(size < 0 || uint64(size) >= dcsoHeadBytes+(m+63)/64*8)
+	if head[0] == poppyVersion || size < 0 {
+		return head[0] == poppyVersion || m != 0 && m <= math.MaxInt64 && k != 0
+	}
+	whole := m != 0 && m <= math.MaxInt64 && k != 0 && uint64(size) >= dcsoHeadBytes+(m+63)/64*8
+	return whole || mayBeCutDCSO(head)
+}
+
+// mayBeCutDCSO takes a file that is shorter than it says for one whose download was
+// interrupted, where n, p, k and m go together, so that Read can say so.
+func mayBeCutDCSO(head []byte) bool {
+	word := func(at int) uint64 { return binary.LittleEndian.Uint64(head[at:]) }
+	m, k, err := bloom.FormulaDCSO.Size(word(8), math.Float64frombits(word(16)))
+	return err == nil && m == word(32) && uint64(k) == word(24)
 }
 
 // matchesZippedDCSO unpacks as much of a header as head holds. Where that is

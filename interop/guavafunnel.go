@@ -92,7 +92,7 @@ func (f Funnel) Append(key, line []byte) ([]byte, error) {
 		}
 		x, err := strconv.ParseInt(string(line), 10, bits)
 		if err != nil {
-			return key, fmt.Errorf("%w: the funnel %v takes whole numbers of %d bits: %w", ErrFunnel, f, bits, err)
+			return key, fmt.Errorf("%w: the funnel %v takes whole numbers of %d bits, and not %.40q", ErrFunnel, f, bits, line)
 		}
 		if f == FunnelInteger {
 			return append(key, GuavaInteger(int32(x))...), nil

@@ -53,6 +53,11 @@ type File struct {
 	// program: names and values, for people.
 	Details [][2]string
 
+	// Unplanned: the file says neither n nor p, or an n that cannot be. The plan of
+	// the filter is then what half of its bits set would be, which nobody planned:
+	// more keys than that are no fault.
+	Unplanned bool
+
 	// state is what the format must write again to be the same file, such as
 	// DCSO's flags; only its own reader and writer know it.
 	state any
@@ -95,6 +100,8 @@ type Format struct {
 	// Needs are the Options that Read cannot do without, for people; "" if it
 	// needs none.
 	Needs string
+
+	plans bool // files say n and p
 
 	read  func(r io.Reader, o Options) (*File, error)
 	open  func(path string, o Options) (*File, error) // nil where files cannot be mapped
@@ -155,6 +162,7 @@ func (f *Format) named(file *File, err error) (*File, error) {
 		return nil, fmt.Errorf("%s: %w", f.Name, err)
 	}
 	file.Format = f
+	file.Unplanned = file.Unplanned || !f.plans
 	return file, nil
 }
 

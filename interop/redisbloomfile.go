@@ -18,6 +18,7 @@ var redisBloomFormat = &Format{
 	Name:    "redisbloom",
 	About:   "RedisBloom: the data of all answers of BF.SCANDUMP, one behind the other",
 	Matches: matchesRedisBloom,
+	plans:   true,
 	read:    readRedisBloom,
 	write:   writeRedisBloom,
 }

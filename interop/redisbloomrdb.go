@@ -29,6 +29,7 @@ var redisDumpFormat = &Format{
 	Name:    "redis-dump",
 	About:   "Redis: DUMP of a RedisBloom filter, for RESTORE",
 	Matches: matchesRedisDump,
+	plans:   true,
 	read:    readRedisDump,
 	write:   writeRedisDump,
 }

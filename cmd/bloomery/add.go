@@ -50,6 +50,7 @@ turns a filter into a scalable one, or --allow-overfull.
 	addSecret(cmd, &a.secret)
 	addNormalize(cmd, &a.normalize)
 	addFormat(cmd, &a.formatFlags)
+	addFunnel(cmd, &a.formatFlags)
 	addJSON(cmd, &a.asJSON, "print the report as one JSON object on standard output")
 	return cmd
 }
@@ -61,6 +62,9 @@ func (a *addCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer func() { f.Close() }()
+	if err := a.refuseIdle(f); err != nil {
+		return err
+	}
 	if err := f.setNormalize(&a.formatFlags, a.normalize); err != nil {
 		return err
 	}
@@ -73,6 +77,12 @@ func (a *addCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
 	watching.Store(tell)
+	if err := f.recordNormalize(a.normalize, tell); err != nil {
+		return err
+	}
+	if err := a.refuseGrow(f); err != nil {
+		return err
+	}
 	hintTerminal(tell, sources)
 	run := &addRun{addCommand: a, file: f, tell: tell}
 	err = run.do(&lineReader{
@@ -98,10 +108,13 @@ type addRun struct {
 	gauge *gauge // nil: the filter grows
 	tell  *teller
 
+	before bloom.Report
+
 	lines, isNew uint64
 }
 
 func (r *addRun) do(reader *lineReader) error {
+	r.before = r.file.Report()
 	if err := r.begin(); err != nil {
 		return err
 	}
@@ -147,6 +160,9 @@ func (r *addRun) begin() error {
 	if grows(r.file.Filter) {
 		return r.mayGrow()
 	}
+	if r.file.unplanned() {
+		return nil // there is no n to go by
+	}
 	var level float64
 	var report bloom.Report
 	r.gauge, level, report = resumeGauge(r.file.Filter)
@@ -191,8 +207,19 @@ func (r *addRun) watch(level float64, report bloom.Report) error {
 	case r.grow:
 		return r.startGrowing(report)
 	default:
-		return fmt.Errorf("%s: %s, after %s lines; the file stays as it was: build a larger one, or give --grow, or --allow-overfull to go on at a higher rate",
-			r.file.path, overfull(report), commas(r.lines))
+		return fmt.Errorf("%s: %s, after %s; the file stays as it was: build a larger one, or give --grow, or --allow-overfull to go on at a higher rate",
+			r.file.path, overfull(report), count(r.lines, "line"))
+	}
+	return nil
+}
+
+// refuseGrow refuses --grow for what can neither become a Scalable nor grows
+// already.
+func (a *addCommand) refuseGrow(f *filterFile) error {
+	_, growable := f.Filter.(*bloom.Filter)
+	_, grows := f.Filter.(growing)
+	if a.grow && !growable && !grows {
+		return fmt.Errorf("%s: a %s of the format %s cannot be made to grow: leave --grow out, or build a scalable one from its keys", f.path, f.kind, f.format())
 	}
 	return nil
 }
@@ -200,12 +227,7 @@ func (r *addRun) watch(level float64, report bloom.Report) error {
 // startGrowing makes a Scalable of the filter. Its bits stay, and with them the rate
 // that they make: past the planned one, if somebody went on beyond n.
 func (r *addRun) startGrowing(now bloom.Report) error {
-	f, ok := r.file.Filter.(*bloom.Filter)
-	if !ok || r.file.foreign != nil {
-		return fmt.Errorf("%s: a %s of the format %s cannot be made to grow: build a larger one from its keys, or give --allow-overfull",
-			r.file.path, r.file.kind, r.file.format())
-	}
-	s, err := f.Growing(0)
+	s, err := r.file.Filter.(*bloom.Filter).Growing(0) // by refuseGrow
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.file.path, err)
 	}
@@ -225,20 +247,23 @@ type addedJSON struct {
 	Lines uint64 `json:"lines"`
 	New   uint64 `json:"new"`
 	Seen  uint64 `json:"seen_before"`
-	Kind  string `json:"kind"`
+
+	Mistaken float64 `json:"mistaken_expected"` // of these, new lines that were taken for old ones
+	Kind     string  `json:"kind"`
 	filterJSON
 }
 
 func (r *addRun) report(cmd *cobra.Command) error {
-	now := r.file.Report()
+	now := r.file.condition()
 	if w, ok := r.file.Filter.(*bloom.Window); ok {
 		r.watchWindow(w)
 	}
 	seen := r.lines - r.isNew
+	mistaken := r.file.mistakenBy(r.before, r.isNew, r.lines)
 	if r.asJSON {
-		return printJSON(cmd.OutOrStdout(), addedJSON{r.file.path, r.lines, r.isNew, seen, r.file.kind, describeFilter(now)})
+		return printJSON(cmd.OutOrStdout(), addedJSON{r.file.path, r.lines, r.isNew, seen, mistaken, r.file.kind, describeFilter(now)})
 	}
-	r.tell.say("%s: %s lines, %s new, %s seen before", r.file.path, commas(r.lines), commas(r.isNew), commas(seen))
+	r.tell.say("%s: %s, %s new, %s", r.file.path, count(r.lines, "line"), commas(r.isNew), seenBefore(seen, mistaken))
 	r.tell.say("%s: %s", r.file.path, state(now))
 	return nil
 }

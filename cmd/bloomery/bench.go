@@ -39,7 +39,6 @@ machine does: run it twice.`,
 	flags.VarP(&b.rate, "rate", "p", "without F: the false-positive rate")
 	addSecret(cmd, &b.secret)
 	addFormat(cmd, &b.formatFlags)
-	flags.MarkHidden("funnel") // keys are random bytes
 	addJSON(cmd, &b.asJSON, "print one JSON object")
 	return cmd
 }
@@ -71,6 +70,13 @@ func (b *benchCommand) run(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return usagef("name one filter, or none: bloomery bench seen.bloom")
 	}
+	err := idle(cmd, "F has its own", "keys", "rate")
+	if len(args) == 0 {
+		err = idle(cmd, "it is for a filter file F", "format", "scheme", "bits", "probes")
+	}
+	if err != nil {
+		return err
+	}
 	f, err := b.filter(args)
 	if err != nil {
 		return err
@@ -96,6 +102,9 @@ func (b *benchCommand) filter(args []string) (*filterFile, error) {
 		f, err := b.open(args[0], toChange)
 		if err != nil {
 			return nil, err
+		}
+		if err := b.refuseIdle(f); err != nil {
+			return f, err
 		}
 		return f, unlock(b.secret, f)
 	}

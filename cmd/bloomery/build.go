@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
@@ -19,14 +18,14 @@ type buildCommand struct {
 	keys          keysFlag
 	rate          rateFlag
 	kind          string
-	span          time.Duration
+	span          timeFlag
 	format        string
 	scheme        string
 	bits          bitsFlag
-	probes        int
+	probes        probesFlag
 	folds         countFlag
 	budget        sizeFlag
-	seed          uint64
+	seed          seedFlag
 	secret        string
 	meta          []string
 	normalize     string
@@ -35,6 +34,8 @@ type buildCommand struct {
 	allowOverfull bool
 	null          bool
 	asJSON        bool
+
+	given func(flag string) bool // on the command line
 }
 
 // keysFlag is -n: a number, zero for "count all lines", or auto.
@@ -49,8 +50,13 @@ func (f *keysFlag) Set(s string) error {
 	}
 	return f.n.Set(s)
 }
-func (f *keysFlag) String() string { return f.n.String() }
-func (f *keysFlag) Type() string   { return "N" }
+func (f *keysFlag) String() string {
+	if f.auto {
+		return "auto"
+	}
+	return f.n.String()
+}
+func (f *keysFlag) Type() string { return "N" }
 
 func newBuild() *cobra.Command {
 	b := &buildCommand{rate: defaultRate}
@@ -83,13 +89,13 @@ different keys than planned is refused.
 	flags.VarP(&b.keys, "keys", "n", "the number of different lines to plan for, or auto (default: count all lines first)")
 	flags.VarP(&b.rate, "rate", "p", `the false-positive rate: 0.001, 0.1%, 1/1000, "1 in 1000"`)
 	flags.StringVar(&b.kind, "kind", "filter", "the `KIND` of filter: "+joined(kindNames()))
-	flags.DurationVar(&b.span, "span", 0, "of a window: how long a line is remembered at least, like 24h")
+	flags.Var(&b.span, "span", "of a window: how long a line is remembered at least, like 24h")
 	flags.StringVar(&b.format, "format", "", "write the `FORMAT` of another program; see 'bloomery convert --list'")
 	flags.StringVar(&b.scheme, "scheme", "", "of a classic, or a format that has several: the `SCHEME` from a key to its positions")
 	flags.Var(&b.bits, "bits", "of a classic or another program's format: m, in place of what -n and -p give")
-	flags.IntVar(&b.probes, "probes", 0, "of the same: `K`, the bits that a key sets")
+	flags.Var(&b.probes, "probes", "of the same: `K`, the bits that a key sets")
 	flags.Var(&b.folds, "folds", "make the filter so that 'bloomery fold --by N' can make it smaller later")
-	flags.Uint64Var(&b.seed, "seed", 0, "seed of the hash; it stands in the file")
+	flags.Var(&b.seed, "seed", "seed of the hash; it stands in the file")
 	flags.StringArrayVar(&b.meta, "meta", nil, "note `KEY=VALUE` in the file; may be repeated")
 	flags.BoolVar(&b.allowOverfull, "allow-overfull", false, "go on beyond n keys, at a higher rate than planned")
 	flags.StringVar(&b.funnel, "funnel", "", "the `FUNNEL` that Guava's keys go through: "+joined(funnelNames()))
@@ -107,6 +113,10 @@ different keys than planned is refused.
 }
 
 func (b *buildCommand) run(cmd *cobra.Command, args []string) error {
+	b.given = cmd.Flags().Changed
+	if err := b.refuseFlags(); err != nil {
+		return err
+	}
 	if b.output == "" || b.output == "-" {
 		return usagef("name the file to write: -o seen.bloom")
 	}
@@ -120,13 +130,13 @@ func (b *buildCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
 	watching.Store(tell)
-	f, counted, err := b.newFile(sources, tell)
+	f, err := b.newFile(sources, tell)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	hintTerminal(tell, sources)
-	lines, err := b.fill(f, sources, tell, counted)
+	lines, err := b.fill(f, sources, tell)
 	tell.finish()
 	if err != nil {
 		return err
@@ -140,33 +150,32 @@ func (b *buildCommand) run(cmd *cobra.Command, args []string) error {
 	return b.report(cmd, tell, f, lines)
 }
 
-// newFile makes the empty filter and what its file is to say. counted says that
-// n is the number of lines.
-func (b *buildCommand) newFile(sources []*source, tell *teller) (f *filterFile, counted bool, err error) {
+// newFile makes the empty filter and what its file is to say.
+func (b *buildCommand) newFile(sources []*source, tell *teller) (f *filterFile, err error) {
 	meta, err := parseMeta(b.meta)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if b.normalize != "" {
 		meta[normalizeMeta] = b.normalize
 	}
 	f = &filterFile{path: b.output}
 	if f.keys, err = newKeyMap(b.funnel, b.normalize); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	size, err := b.size(f.keys, sources, tell)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if err := b.makeFilter(f, size); err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	f.kind = kindOf(f.Filter)
 	if err := b.note(f, meta, tell); err != nil {
 		f.Close()
-		return nil, false, err
+		return nil, err
 	}
-	return f, size.counted, nil
+	return f, nil
 }
 
 // note puts the metadata into the filter, if its file has any.
@@ -178,7 +187,7 @@ func (b *buildCommand) note(f *filterFile, meta map[string]string, tell *teller)
 		return usagef("--meta: files of a %s in the format %s keep no metadata: leave it out, or build a filter or a splitblock", f.kind, f.format())
 	}
 	if b.normalize != "" {
-		tell.warn("the file of a %s in the format %s cannot note --normalize %s: give it to every check and add, too", f.kind, f.format(), b.normalize)
+		tell.warnNotNoted(f, b.normalize)
 	}
 	return nil
 }
@@ -202,10 +211,10 @@ func parseMeta(pairs []string) (map[string]string, error) {
 }
 
 // fill adds all lines, and stops where the filter is over-full.
-func (b *buildCommand) fill(f *filterFile, sources []*source, tell *teller, counted bool) (lines uint64, err error) {
+func (b *buildCommand) fill(f *filterFile, sources []*source, tell *teller) (lines uint64, err error) {
 	var watch *gauge // nil: the filter makes room itself
-	if !grows(f.Filter) {
-		watch = newGauge(f, counted)
+	if !grows(f.Filter) && !f.unplanned() {
+		watch = newGauge(f, true)
 	}
 	reader := &lineReader{
 		sources:    sources,
@@ -225,7 +234,7 @@ func (b *buildCommand) fill(f *filterFile, sources []*source, tell *teller, coun
 			var some [][]byte
 			some, keys = watch.cut(keys)
 			lines += uint64(len(some))
-			err = b.watch(f, watch, to.add(some), lines, tell)
+			err = b.watch(f, watch, to.add(some), lines)
 		}
 		return err
 	})
@@ -234,7 +243,7 @@ func (b *buildCommand) fill(f *filterFile, sources []*source, tell *teller, coun
 		err = closing
 	}
 	if err == nil {
-		err = b.watch(f, watch, isNew, lines, tell)
+		err = b.watch(f, watch, isNew, lines)
 	}
 	return lines, err
 }
@@ -245,48 +254,54 @@ type anyAdder struct{ filter interop.Filter }
 func (a anyAdder) add(keys [][]byte) int { return a.filter.AddMany(keys, nil) }
 func (a anyAdder) finish() (int, error)  { return 0, nil }
 
-// watch warns of a filter that gets full, or refuses to go on.
-func (b *buildCommand) watch(f *filterFile, watch *gauge, isNew int, lines uint64, tell *teller) error {
+// watch refuses to go on when more different keys came than planned.
+func (b *buildCommand) watch(f *filterFile, watch *gauge, isNew int, lines uint64) error {
 	if watch == nil {
-		if g, ok := f.Filter.(growing); ok && g.Err() != nil {
+		g, ok := f.Filter.(growing)
+		if _, chain := f.Filter.(*chainFilter); ok && g.Err() != nil && b.allowOverfull && !chain {
+			return nil // report warns
+		}
+		if ok && g.Err() != nil {
 			return fmt.Errorf("%w, after %s lines; %s was not written: give a larger --budget, or a larger -n to begin with", g.Err(), commas(lines), b.output)
 		}
 		return nil
 	}
 	level, r := watch.add(isNew)
 	switch planned := r.Plan.Keys; {
-	case level == 0:
-	case level < 1:
-		tell.warn("%s", nearlyFull(r))
+	case level < 1: // as it was planned
 	case lines <= planned:
 		// No more lines than keys were planned for, so the estimate is too high,
 		// as where another program's hash is uneven. Look again a little later.
 		watch.levels = fullness[1:]
 		watch.lookAt = watch.added + planned/1000 + 1
-	case b.allowOverfull:
-		tell.warn("%s", overfull(r))
+	case b.allowOverfull: // report warns
 	default:
-		return fmt.Errorf("%s, after %s lines; %s was not written: give a larger -n, or --allow-overfull to go on at a higher rate",
-			overfull(r), commas(lines), b.output)
+		return fmt.Errorf("%s, after %s; %s was not written: give a larger -n, or --allow-overfull to go on at a higher rate",
+			overfull(r), count(lines, "line"), b.output)
 	}
 	return nil
 }
 
 // buildJSON is what build reports.
 type buildJSON struct {
-	File    string `json:"file"`
-	Lines   uint64 `json:"lines"`
-	New     uint64 `json:"new"`
-	Repeats uint64 `json:"repeats"`
+	File     string  `json:"file"`
+	Lines    uint64  `json:"lines"`
+	New      uint64  `json:"new"`
+	Repeats  uint64  `json:"repeats"`
+	Mistaken float64 `json:"mistaken_expected"` // of these, new lines that were taken for old ones
 	filterJSON
 }
 
 func (b *buildCommand) report(cmd *cobra.Command, tell *teller, f *filterFile, lines uint64) error {
-	r := f.Report()
-	if b.asJSON {
-		return printJSON(cmd.OutOrStdout(), buildJSON{b.output, lines, r.Added, lines - r.Added, describeFilter(r)})
+	r := f.condition()
+	if r.over() && lines > r.Plan.Keys {
+		tell.warn("%s", overfull(r.Report))
 	}
-	tell.say("%s: %s lines, %s new, %s repeats", b.output, commas(lines), commas(r.Added), commas(lines-r.Added))
+	mistaken := f.mistakenBy(bloom.Report{Plan: r.Plan}, r.Added, lines)
+	if b.asJSON {
+		return printJSON(cmd.OutOrStdout(), buildJSON{b.output, lines, r.Added, lines - r.Added, mistaken, describeFilter(r)})
+	}
+	tell.say("%s: %s, %s new, %s", b.output, count(lines, "line"), commas(r.Added), seenBefore(lines-r.Added, mistaken))
 	tell.say("%s: %s", b.output, state(r))
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"time"
 
 	"github.com/axiomhq/hyperloglog"
 	"github.com/bloomery/bloom"
@@ -15,32 +16,25 @@ import (
 
 // How large a filter build makes, and of which kind.
 
-// sizing is what is known of the size.
-type sizing struct {
-	keys    uint64
-	counted bool // keys is the number of lines
-}
-
-// size finds out how many keys to plan for.
-func (b *buildCommand) size(keys *keyMap, sources []*source, tell *teller) (s sizing, err error) {
+// size finds out how many keys to plan for: zero if another flag says how large the
+// filter is.
+func (b *buildCommand) size(keys *keyMap, sources []*source, tell *teller) (planned uint64, err error) {
 	switch {
 	case b.keys.auto:
-		s.keys, err = countDistinct(sources, separator(b.null), keys, tell)
-		return s, err
+		return countDistinct(sources, separator(b.null), keys, tell)
 	case b.keys.n != 0:
-		return sizing{keys: uint64(b.keys.n)}, nil
+		return uint64(b.keys.n), nil
 	case b.bits != 0 && b.probes != 0, b.kind == bloom.KindScalable.String():
-		return sizing{}, nil
+		return 0, nil
 	}
-	s.keys, s.counted, err = countLines(sources, separator(b.null))
+	lines, counted, err := countLines(sources, separator(b.null))
 	if err != nil {
-		return s, err
+		return 0, err
 	}
-	if !s.counted {
-		return s, usagef("say with -n how many different lines to plan for: they can be counted first only in files that are not packed; -n auto reads those, too")
+	if !counted {
+		return 0, usagef("say with -n how many different lines to plan for: they can be counted first only in files that are not packed; -n auto reads those, too")
 	}
-	s.keys = max(s.keys, 1)
-	return s, nil
+	return max(lines, 1), nil
 }
 
 // autoMargin is how many more keys than estimated -n auto plans for: five times
@@ -109,7 +103,7 @@ func kindNames() (names []string) {
 }
 
 // makeFilter makes the empty filter of the file.
-func (b *buildCommand) makeFilter(f *filterFile, s sizing) error {
+func (b *buildCommand) makeFilter(f *filterFile, keys uint64) error {
 	secret, err := readSecret(b.secret)
 	if err != nil {
 		return err
@@ -117,14 +111,11 @@ func (b *buildCommand) makeFilter(f *filterFile, s sizing) error {
 	if secret != nil && b.seed != 0 {
 		return usagef("give --seed or --secret, not both: a secret takes the seed's place")
 	}
-	if err := b.refuseFlags(); err != nil {
-		return err
-	}
 	if b.format != "" {
-		return b.makeForeign(f, s, secret)
+		return b.makeForeign(f, keys, secret)
 	}
 	budget := orMachine(uint64(b.budget))
-	c := bloom.Config{Keys: s.keys, Rate: float64(b.rate), Folds: uint64(b.folds), Budget: budget, Seed: b.seed, Secret: secret}
+	c := bloom.Config{Keys: keys, Rate: float64(b.rate), Folds: uint64(b.folds), Budget: budget, Seed: uint64(b.seed), Secret: secret}
 	switch b.kind {
 	case bloom.KindFilter.String():
 		f.Filter, err = orNone(newFilter(c, uint64(b.budget)))
@@ -132,21 +123,21 @@ func (b *buildCommand) makeFilter(f *filterFile, s sizing) error {
 	case bloom.KindSplitBlock.String():
 		f.Filter, err = orNone(c.NewSplitBlock())
 	case bloom.KindClassic.String():
-		f.Filter, err = orNone(b.newClassic(s, secret))
+		f.Filter, err = orNone(b.newClassic(keys, secret))
 	case bloom.KindCounting.String():
 		counting, made := c.NewCounting()
 		f.Filter, err = orNone(countingFilter{counting}, made)
 	case bloom.KindScalable.String():
-		f.Filter, err = orNone(bloom.ScalableConfig{First: s.keys, Rate: c.Rate, MaxBytes: uint64(b.budget), Seed: b.seed, Secret: secret}.New())
+		f.Filter, err = orNone(bloom.ScalableConfig{First: keys, Rate: c.Rate, MaxBytes: uint64(b.budget), Seed: uint64(b.seed), Secret: secret}.New())
 	case bloom.KindWindow.String():
 		if b.span <= 0 {
 			return usagef("say with --span how long a window remembers, like --span 24h")
 		}
-		f.Filter, err = orNone(bloom.WindowConfig{Keys: s.keys, Rate: c.Rate, Span: b.span, Budget: budget, Seed: b.seed, Secret: secret}.New())
+		f.Filter, err = orNone(bloom.WindowConfig{Keys: keys, Rate: c.Rate, Span: time.Duration(b.span), Budget: budget, Seed: uint64(b.seed), Secret: secret}.New())
 	default:
 		return usagef("--kind %s is unknown: take one of %s", b.kind, joined(kindNames()))
 	}
-	return b.overBudget(err)
+	return b.overBudget(inFlags(err, "--bits"))
 }
 
 // refuseFlags refuses flags that the kind or format could only ignore.
@@ -155,7 +146,9 @@ func (b *buildCommand) refuseFlags() error {
 	switch {
 	case b.scheme != "" && !classic, b.bits != 0 && !classic, b.probes != 0 && !classic:
 		return usagef("--scheme, --bits and --probes are for --kind classic and for --format")
-	case b.span != 0 && b.kind != bloom.KindWindow.String():
+	case b.given("rate") && b.bits != 0:
+		return usagef("-p follows from --bits and -n: leave -p or --bits out")
+	case b.given("span") && b.kind != bloom.KindWindow.String():
 		return usagef("--span is for --kind window")
 	case b.folds > 1 && (b.format != "" || b.kind != bloom.KindFilter.String() && b.kind != bloom.KindSplitBlock.String()):
 		return usagef("--folds is for --kind filter and splitblock: others do not fold")
@@ -181,14 +174,14 @@ func (b *buildCommand) overBudget(err error) error {
 }
 
 // newClassic makes a Classic of the scheme that --scheme names.
-func (b *buildCommand) newClassic(s sizing, secret []byte) (*bloom.Classic, error) {
+func (b *buildCommand) newClassic(keys uint64, secret []byte) (*bloom.Classic, error) {
 	c := bloom.ClassicConfig{
-		Keys:   s.keys,
+		Keys:   keys,
 		Rate:   float64(b.rate),
 		Bits:   uint64(b.bits),
-		Probes: b.probes,
+		Probes: int(b.probes),
 		Budget: orMachine(uint64(b.budget)),
-		Seed:   b.seed,
+		Seed:   uint64(b.seed),
 		Secret: secret,
 	}
 	if c.Bits != 0 {
@@ -205,7 +198,7 @@ func (b *buildCommand) newClassic(s sizing, secret []byte) (*bloom.Classic, erro
 }
 
 // makeForeign makes an empty filter that the format can hold.
-func (b *buildCommand) makeForeign(f *filterFile, s sizing, secret []byte) error {
+func (b *buildCommand) makeForeign(f *filterFile, keys uint64, secret []byte) error {
 	format, ok := interop.FormatNamed(b.format)
 	if !ok {
 		return usagef("--format %s is unknown: take one of %s", b.format, joined(formatNames()))
@@ -215,14 +208,16 @@ func (b *buildCommand) makeForeign(f *filterFile, s sizing, secret []byte) error
 	switch chain, split := holdsChains(format), holdsSplitBlocks(format); {
 	case (chain || split) && (b.scheme != "" || b.bits != 0 || b.probes != 0), chain && (b.seed != 0 || secret != nil):
 		return usagef("the format %s has its own way from -n and -p to the bits: leave --scheme, --bits, --probes, --seed and --secret out", format.Name)
+	case chain && b.allowOverfull:
+		return usagef("--allow-overfull has no effect: a filter of the format %s grows: leave it out", format.Name)
 	case chain:
-		c := interop.ChainConfig{Keys: s.keys, Rate: float64(b.rate)}
+		c := interop.ChainConfig{Keys: keys, Rate: float64(b.rate)}
 		if budget := orMachine(uint64(b.budget)); budget != 0 {
 			c.Grant, c.Release = interop.Budget(budget)
 		}
 		made, err = orNone(interop.NewChain(c))
 	case split:
-		c := bloom.Config{Keys: s.keys, Rate: float64(b.rate), Budget: orMachine(uint64(b.budget)), Seed: b.seed, Secret: secret}
+		c := bloom.Config{Keys: keys, Rate: float64(b.rate), Budget: orMachine(uint64(b.budget)), Seed: uint64(b.seed), Secret: secret}
 		made, err = orNone(c.NewSplitBlock())
 	case b.scheme == "":
 		schemes := schemesOf(format)
@@ -232,12 +227,12 @@ func (b *buildCommand) makeForeign(f *filterFile, s sizing, secret []byte) error
 		b.scheme = schemes[0].Name()
 		fallthrough
 	default:
-		made, err = orNone(b.newClassic(s, secret))
+		made, err = orNone(b.newClassic(keys, secret))
 	}
 	if err != nil {
-		return b.overBudget(err)
+		return b.overBudget(inFlags(err, "--bits"))
 	}
-	f.setForeign(&interop.File{Filter: made, Format: format})
+	f.setForeign(&interop.File{Filter: made, Format: format, Unplanned: keys == 0})
 	if err := f.writeTo(io.Discard); err != nil { // before the work, not after it
 		f.Close()
 		return err

@@ -24,6 +24,8 @@ type gauge struct {
 	levels []float64 // still to come
 	added  uint64    // keys answered "new" so far
 	lookAt uint64
+
+	nearly *bloom.Report // of a filter that was nearly full when it was opened; nil: told
 }
 
 // newGauge watches a filter from empty. known says that the number of keys was
@@ -34,20 +36,38 @@ func newGauge(f reported, known bool) *gauge {
 		g.levels = fullness[1:]
 	}
 	if begun, ok := f.(interface{ Added() uint64 }); ok && begun.Added() > 0 {
-		g.added = begun.Added()
-		if g.lookAt = g.added; float64(g.added) < 0.8*float64(f.Plan().Keys) { // else at once
-			g.lookAt += g.before(float64(g.added))
-		}
+		g.begin(begun.Added())
 		return g
 	}
 	g.lookAt = g.before(0)
 	return g
 }
 
+// begin goes on where a filter that counted its keys was left: up to the planned
+// number by the count and those that the filter took for old ones, as reading the
+// bits of a file costs more than a short run. Beyond it looks at once.
+func (g *gauge) begin(added uint64) {
+	plan := g.filter.Plan()
+	keys := float64(added) + mistaken(plan, 0, added, math.MaxUint64)
+	g.added, g.lookAt = added, added
+	if keys >= 0.999*float64(plan.Keys) {
+		return
+	}
+	if g.levels[0] < 1 && keys > g.levels[0]*float64(plan.Keys) {
+		g.levels = g.levels[1:]
+		g.nearly = &bloom.Report{Plan: plan, Keys: keys, Rate: plan.RateAt(uint64(keys))}
+	}
+	g.lookAt += g.before(keys)
+}
+
 // add counts keys that were new. It returns the highest level that was passed
 // with them, or zero, and what the filter says about itself there.
 func (g *gauge) add(isNew int) (level float64, r bloom.Report) {
 	g.added += uint64(isNew)
+	if g.nearly != nil {
+		r, g.nearly = *g.nearly, nil
+		return fullness[0], r
+	}
 	if g.added < g.lookAt || len(g.levels) == 0 {
 		return 0, r
 	}

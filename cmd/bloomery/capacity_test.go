@@ -63,3 +63,58 @@ func TestSaturated(t *testing.T) {
 		t.Errorf("fill %g, over-full %v, level 8 passed %v, want 1, true, true", r.Fill, r.Overfull(), passed(8, r))
 	}
 }
+
+// countedReports counts how often the bits are read.
+type countedReports struct {
+	*bloom.Filter
+	reports int
+}
+
+func (c *countedReports) Report() bloom.Report {
+	c.reports++
+	return c.Filter.Report()
+}
+
+// A state that is nearly full is opened as fast as an empty one: its bits are read
+// when it may be full, and not before.
+func TestGaugeBegins(t *testing.T) {
+	const n = 10_000
+	for _, p := range []float64{0.1, 0.001} {
+		for _, c := range []struct {
+			share float64
+			level float64 // that is told at once
+		}{{0.5, 0}, {0.85, 0}, {0.95, 0.9}, {1.5, 1}} {
+			f, err := bloom.New(n, p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i := range uint64(c.share * n) {
+				f.AddUint64(i)
+			}
+			counted := &countedReports{Filter: f}
+			g := newGauge(counted, false)
+			level, r := g.add(0)
+			if level != c.level || c.share < 1 && counted.reports > 0 {
+				t.Errorf("p %g, %g of n: level %g after reading the bits %d times, want %g", p, c.share, level, counted.reports, c.level)
+			}
+			if level > 0 && math.Abs(r.Full()-c.share) > 0.05 {
+				t.Errorf("p %g: told to be %g full, is %g", p, r.Full(), c.share)
+			}
+			for i := uint64(c.share * n); c.share < 1 && i < 2*n; i++ { // and is still stopped at n
+				isNew := 0
+				if f.AddUint64(i) {
+					isNew = 1
+				}
+				if level, _ := g.add(isNew); level == 1 {
+					if math.Abs(float64(i)/n-1) > 0.05 {
+						t.Errorf("p %g, begun at %g: full at %d of %d keys", p, c.share, i, n)
+					}
+					break
+				}
+				if i == 2*n-1 {
+					t.Errorf("p %g, begun at %g: never full", p, c.share)
+				}
+			}
+		}
+	}
+}

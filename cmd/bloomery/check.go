@@ -3,7 +3,10 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strconv"
+	"sync/atomic"
+	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -34,8 +37,9 @@ func newCheck() *cobra.Command {
 		Long: `Check prints the lines of the files, or of standard input, that are probably in
 the filter F: every line that was added, and others at the filter's rate. With
 -v it prints the lines that are certainly not in it. F may be a filter of any
-kind, also one that another program wrote. One that 'build' made is mapped, not
-read: it is ready at once, whatever its size.
+kind, also one that another program wrote. A large one that 'build' made is
+mapped, not read, and so is ready at once; one of up to 64 MiB is checked against
+its checksums first.
 
 With -f several filters are asked at once, and all arguments are files of lines.
 A line is selected if any of the filters has it, or with --all if all have it.
@@ -63,6 +67,7 @@ A line is selected if any of the filters has it, or with --all if all have it.
 	addSecret(cmd, &c.secret)
 	addNormalize(cmd, &c.normalize)
 	addFormat(cmd, &c.formatFlags)
+	addFunnel(cmd, &c.formatFlags)
 	addJSON(cmd, &c.asJSON, "print only a summary, as one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("count", "quiet", "json", "label")
 	cmd.MarkFlagsMutuallyExclusive("count", "quiet", "json", "line-number")
@@ -94,9 +99,9 @@ func (c *checkCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	sources, err := findSources(args, cmd.InOrStdin())
-	if err != nil {
-		return err
+	sources, missing := findSources(args, cmd.InOrStdin())
+	if missing != nil && !c.quiet {
+		return missing
 	}
 	printing := !c.count && !c.quiet && !c.asJSON
 	if err := refuseLoop(printing, cmd.OutOrStdout(), sources); err != nil {
@@ -104,7 +109,7 @@ func (c *checkCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), printing, sources)
 	hintTerminal(tell, sources)
-	look := &look{checkCommand: c, filters: filters, out: newLineWriter(cmd.OutOrStdout()), printing: printing}
+	look := &look{checkCommand: c, filters: filters, out: newLineWriter(cmd.OutOrStdout()), stdout: cmd.OutOrStdout(), printing: printing}
 	for _, s := range sources { // one by one, for the line numbers
 		if err = look.through(s, tell); err != nil {
 			break
@@ -113,6 +118,9 @@ func (c *checkCommand) run(cmd *cobra.Command, args []string) error {
 	tell.finish()
 	if err != nil && err != errEnough {
 		return err
+	}
+	if missing != nil && look.sum.Selected == 0 { // as grep -q: a line that is found decides
+		return missing
 	}
 	look.sum.Filter, look.sum.More = paths[0], paths[1:]
 	return c.finish(cmd, tell, filters, look.sum)
@@ -131,6 +139,9 @@ func (c *checkCommand) open(paths []string) (filters []*filterFile, err error) {
 			return filters, err
 		}
 	}
+	if err := c.refuseIdle(filters...); err != nil {
+		return filters, err
+	}
 	return filters, unlock(c.secret, filters...)
 }
 
@@ -139,6 +150,7 @@ type look struct {
 	*checkCommand
 	filters  []*filterFile
 	out      *lineWriter
+	stdout   io.Writer
 	printing bool
 	line     uint64 // of the file, before the job
 	prefix   []byte
@@ -212,9 +224,22 @@ func (a *asked) cut(j *job, separator byte) {
 }
 
 // through looks up all lines of a file, and prints the selected ones.
-func (l *look) through(s *source, tell *teller) error {
+func (l *look) through(s *source, tell *teller) (err error) {
 	l.line = 0
-	return newLooking(l.ask, separator(l.null)).each([]*source{s}, tell.read, func(j *job) (err error) {
+	p := newLooking(l.ask, separator(l.null))
+	if l.printing {
+		var gone atomic.Bool
+		stop := watchReader(l.stdout, func() {
+			gone.Store(true)
+			p.interrupt()
+		})
+		defer func() {
+			if stop(); err == nil && gone.Load() {
+				err = syscall.EPIPE // as the next write would have said
+			}
+		}()
+	}
+	return p.each([]*source{s}, tell.read, func(j *job) (err error) {
 		lines, found := uint64(len(j.ends)), uint64(j.count.Load())
 		l.sum.Lines += lines
 		l.sum.Probably += found
@@ -290,8 +315,11 @@ func (c *checkCommand) finish(cmd *cobra.Command, tell *teller, filters []*filte
 	if c.strict {
 		over := false
 		for _, f := range filters {
-			if r := f.Report(); r.Overfull() {
-				tell.warn("%s: %s", f.path, overfull(r))
+			switch now := f.condition(); {
+			case now.unplanned:
+				tell.warn("%s: its n and p are not known, so --strict cannot tell whether it is over-full; false-positive rate now %s", f.path, oneIn(now.Rate))
+			case now.over():
+				tell.warn("%s: %s", f.path, overfull(now.Report))
 				over = true
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // What the shell offers when Tab is pressed. Where nothing is said here it
@@ -44,6 +45,14 @@ func schemeNames() (names []string) {
 		names = append(names, s.Name())
 	}
 	return names
+}
+
+// dropQuotes takes the back-quotes out of what flags say of themselves: help makes
+// the name of a value of them, and a shell shows them as they are.
+func dropQuotes(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
+	}
 }
 
 func joined(names []string) string { return strings.Join(names, ", ") }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
@@ -37,6 +38,24 @@ formats, schemes and file names.`,
 	}
 }
 
+// keepTables makes Markdown keep the indented lines of a help text as they are,
+// which it would run together: a blank line before them, and four spaces or more.
+func keepTables(help string) string {
+	var kept []string
+	table := false
+	for line := range strings.SplitSeq(help, "\n") {
+		was := table
+		if table = strings.HasPrefix(line, "  "); table {
+			line = "  " + line
+		}
+		if table != was && line != "" && len(kept) > 0 && kept[len(kept)-1] != "" {
+			kept = append(kept, "")
+		}
+		kept = append(kept, line)
+	}
+	return strings.Join(kept, "\n")
+}
+
 // newMan is `bloomery man`.
 func newMan() *cobra.Command {
 	var directory string
@@ -55,8 +74,11 @@ if need be. What is there under those names is replaced.`,
 			if err := os.MkdirAll(directory, 0o777); err != nil {
 				return inputError(directory, err)
 			}
-			header := &doc.GenManHeader{Title: "BLOOMERY", Section: "1", Source: "bloomery " + readVersion().Version, Manual: "Bloomery"}
+			header := &doc.GenManHeader{Section: "1", Source: "bloomery " + readVersion().Version, Manual: "Bloomery"}
 			cmd.Root().DisableAutoGenTag = true
+			for _, page := range cmd.Root().Commands() {
+				page.Long = keepTables(page.Long)
+			}
 			if err := doc.GenManTree(cmd.Root(), header, directory); err != nil {
 				return fmt.Errorf("%s: %w", directory, err)
 			}

@@ -24,7 +24,7 @@ type convertCommand struct {
 }
 
 func newConvert() *cobra.Command {
-	c := &convertCommand{}
+	c := &convertCommand{formatFlags: formatFlags{from: true}}
 	cmd := &cobra.Command{
 		Use:   "convert --to FORMAT -o OUT IN",
 		Short: "Write a filter in another program's format, or take it over from there",
@@ -49,7 +49,6 @@ without counters. What IN is, its bytes tell, or --from.`,
 	addFormat(cmd, &c.formatFlags)
 	flags.StringVar(&c.formatFlags.format, "from", "", "the `FORMAT` of IN, if its bytes do not tell")
 	flags.MarkHidden("format") // --from here
-	flags.MarkHidden("funnel") // keys do not pass
 	addJSON(cmd, &c.asJSON, "print what was done, or the list, as JSON")
 	cmd.RegisterFlagCompletionFunc("from", completeFormats)
 	cmd.RegisterFlagCompletionFunc("to", func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
@@ -61,7 +60,12 @@ without counters. What IN is, its bytes tell, or --from.`,
 
 func (c *convertCommand) run(cmd *cobra.Command, args []string) error {
 	switch {
+	case c.list && len(args) > 0:
+		return usagef("--list prints the formats: name no filter with it")
 	case c.list:
+		if err := idle(cmd, "--list converts nothing", "output", "force", "to", "from", "format", "scheme", "bits", "probes"); err != nil {
+			return err
+		}
 		return c.print(cmd.OutOrStdout())
 	case len(args) != 1:
 		return usagef("name one filter to convert: bloomery convert --to FORMAT -o OUT IN")
@@ -83,6 +87,9 @@ func (c *convertCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer from.Close()
+	if err := c.refuseIdle(from); err != nil {
+		return err
+	}
 	made, err := c.convert(from, to)
 	if err != nil {
 		return err
@@ -115,6 +122,9 @@ func (c *convertCommand) convert(from *filterFile, to *interop.Format) (*filterF
 			return nil, err
 		}
 		made.Filter = f
+	}
+	if to == nil && from.foreign != nil && len(from.foreign.Data) > 0 && !c.force {
+		return nil, fmt.Errorf("%s: has %s of free data, for which our format has no room: give --force to leave them out", from.path, count(uint64(len(from.foreign.Data)), "byte"))
 	}
 	if to == nil && made.Filter == from.Filter && from.foreign == nil {
 		return nil, fmt.Errorf("%s: is a file of ours already: copy it", from.path)
@@ -168,7 +178,7 @@ type convertedJSON struct {
 }
 
 func (c *convertCommand) report(cmd *cobra.Command, from, made *filterFile) error {
-	r := made.Report()
+	r := made.condition()
 	if c.asJSON {
 		v := convertedJSON{File: c.output, From: from.format(), To: c.to, Kind: made.kind, filterJSON: describeFilter(r)}
 		if classic, ok := made.Filter.(*bloom.Classic); ok {

@@ -3,9 +3,11 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/signal"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,8 +21,8 @@ type dedupeCommand struct {
 	rate          rateFlag
 	budget        sizeFlag
 	state         string
-	sync          time.Duration
-	window        time.Duration
+	sync          timeFlag
+	window        timeFlag
 	appendTo      string
 	grow          bool
 	allowOverfull bool
@@ -31,14 +33,19 @@ type dedupeCommand struct {
 	stats         bool
 	asJSON        bool
 	strict        bool
+
+	given func(flag string) bool // on the command line
 }
+
+// defaultLoss is dedupe's rate without -p.
+const defaultLoss = 1e-6
 
 // unknownKeys is what dedupe plans for where it has to and nobody knows: 40 MB
 // at the default rate.
 const unknownKeys = 10_000_000
 
 func newDedupe() *cobra.Command {
-	d := &dedupeCommand{rate: 1e-6}
+	d := &dedupeCommand{rate: defaultLoss}
 	cmd := &cobra.Command{
 		Use:   "dedupe [-n N] [-p P] [--state F] [FILE...]",
 		Short: "Print each line once, at its first occurrence",
@@ -81,8 +88,8 @@ When it is full:
 	flags.VarP(&d.keys, "keys", "n", "the number of different lines to plan for, or auto to count those of files first (default: as many as come)")
 	flags.VarP(&d.rate, "rate", "p", `the share of new lines that may be lost: 1e-6, 0.1%, 1/1000, "1 in 1000"`)
 	flags.StringVar(&d.state, "state", "", "remember lines in the filter `FILE` across runs; it is made if it is not there")
-	flags.DurationVar(&d.sync, "sync", 0, "with --state: make it safe against power failure every so often, like 10s (default: at the end)")
-	flags.DurationVar(&d.window, "window", 0, "forget lines after this time, like 24h; -n is the number of different lines in it")
+	flags.Var(&d.sync, "sync", "with --state: make it safe against power failure every so often, like 10s (default: at the end)")
+	flags.Var(&d.window, "window", "forget lines after this time, like 24h or 7d; -n is the number of different lines in it (default: 10 million)")
 	flags.StringVar(&d.appendTo, "append", "", "remember the lines of `FILE`, too, and append new ones to it")
 	flags.BoolVar(&d.grow, "grow", false, "with -n: grow beyond N lines instead of stopping there")
 	flags.BoolVar(&d.allowOverfull, "allow-overfull", false, "with -n: go on beyond N lines in the same memory, at a higher rate")
@@ -101,11 +108,12 @@ When it is full:
 }
 
 func (d *dedupeCommand) run(cmd *cobra.Command, args []string) error {
-	if d.sync != 0 && (d.sync < 0 || d.state == "") {
+	d.given = cmd.Flags().Changed
+	if d.given("sync") && (d.sync <= 0 || d.state == "") {
 		return usagef("--sync wants a time above zero, and --state to make durable")
 	}
-	if d.window < 0 {
-		return usagef("--window wants a time above zero, not %v", d.window)
+	if d.given("window") && d.window <= 0 {
+		return usagef("--window wants a time above zero, not %v", time.Duration(d.window))
 	}
 	sources, err := findSources(args, cmd.InOrStdin())
 	if err != nil {
@@ -120,7 +128,7 @@ func (d *dedupeCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	run := &dedupeRun{command: d, seen: seen, tell: tell, printing: printing, out: newLineWriter(cmd.OutOrStdout())}
+	run := &dedupeRun{command: d, seen: seen, tell: tell, printing: printing, out: newLineWriter(cmd.OutOrStdout()), stdout: cmd.OutOrStdout()}
 	err = run.openAppended(cmd.OutOrStdout())
 	if err == nil {
 		hintTerminal(tell, sources)
@@ -139,6 +147,7 @@ func (d *dedupeCommand) run(cmd *cobra.Command, args []string) error {
 // remembered is a filter that dedupe can use, of any kind.
 type remembered interface {
 	seen
+	advice() string
 	Plan() bloom.Plan
 	Report() bloom.Report
 	Close() error
@@ -159,24 +168,27 @@ func (d *dedupeCommand) open(sources []*source, tell *teller) (remembered, error
 		if keys == 0 {
 			keys = unknownKeys
 		}
-		w, err := bloom.WindowConfig{Keys: keys, Rate: rate, Span: d.window, Budget: budget}.New()
+		w, err := bloom.WindowConfig{Keys: keys, Rate: rate, Span: time.Duration(d.window), Budget: budget}.New()
 		if err != nil {
 			return nil, err
 		}
 		limit.goOn = true // time makes room again
-		return windowSeen{w, newGauge(w, false), limit}, nil
+		return windowSeen{w, newGauge(w, false), limit.of("give a larger -n")}, nil
 	case keys == 0 || d.grow:
 		if keys == 0 {
 			keys = d.guess(sources)
 		}
 		f, err := bloom.ScalableConfig{First: keys, Rate: rate, MaxBytes: budget}.New()
-		return growingSeen{f, limit}, err
+		if errors.Is(err, bloom.ErrRate) {
+			err = fmt.Errorf("%w; a filter that grows begins with a fifth of the rate: give a higher -p, or -n without --grow", err)
+		}
+		return growingSeen{f, limit.of(growthAdvice(d.budget, "give --budget, or close other programs"))}, err
 	}
 	f, err := newFilter(bloom.Config{Keys: keys, Rate: rate}, budget)
 	if err != nil {
 		return nil, err
 	}
-	return fixedSeen{f, newGauge(f, false), limit}, nil
+	return fixedSeen{f, newGauge(f, d.keys.auto), limit.of("give a larger -n, or --grow to take more memory")}, nil
 }
 
 // countKeys finds out how many keys to plan for, if -n auto wants that.
@@ -226,6 +238,7 @@ type dedupeRun struct {
 	tell     *teller
 	out      *lineWriter
 	append   *appendedFile // nil: none
+	stdout   io.Writer
 	printing bool
 
 	lines, first uint64
@@ -247,9 +260,10 @@ func (r *dedupeRun) do(sources []*source) error {
 	if d.state == "" {
 		p = newAdding(r.seen, separator(d.null))
 	} else {
-		p = newCareful(r.seen, separator(d.null), d.sync)
+		p = newCareful(r.seen, separator(d.null), time.Duration(d.sync))
 	}
 	interrupted := r.onInterrupt(p)
+	unread := r.watchReader(p)
 	stopEarly := d.quiet && !d.stats && !d.strict && d.state == "" && d.appendTo == ""
 	err := p.each(sources, r.tell.read, func(j *job) error {
 		if j.synced != nil {
@@ -265,17 +279,36 @@ func (r *dedupeRun) do(sources []*source) error {
 		}
 		return nil
 	})
-	status := interrupted()
+	status, nobody := interrupted(), unread()
 	var full fullError
 	switch {
 	case err == errEnough:
 		return nil
 	case errors.As(err, &full):
-		return full.after(r.lines)
+		return full.after(r.lines, r.seen.advice())
+	case err == nil && nobody:
+		return syscall.EPIPE // as the next write would have said
 	case err == nil && status != 0:
 		return exitStatus(status)
 	}
 	return err
+}
+
+// watchReader ends the reading when nobody reads what is printed. It returns a
+// function that tells whether that was so.
+func (r *dedupeRun) watchReader(p *pipeline) func() bool {
+	if !r.printing {
+		return func() bool { return false }
+	}
+	var gone atomic.Bool
+	stop := watchReader(r.stdout, func() {
+		gone.Store(true)
+		p.interrupt()
+	})
+	return func() bool {
+		stop()
+		return gone.Load()
+	}
 }
 
 // onInterrupt lets a Ctrl-C end the reading where something is to be finished; a
@@ -356,15 +389,15 @@ func (r *dedupeRun) finish(cmd *cobra.Command) error {
 		}
 	}
 	if d.stats {
-		r.tell.say("%s lines: %s first seen, %s repeated", commas(r.lines), commas(r.first), commas(r.repeats()))
-		r.tell.say("filter: %s", state(r.seen.Report()))
+		r.tell.say("%s: %s first seen, %s repeated", count(r.lines, "line"), commas(r.first), commas(r.repeats()))
+		r.tell.say("filter: %s", state(condition{Report: r.seen.Report()}))
 	}
 	var err error
 	switch {
 	case d.count:
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), r.selected())
 	case d.asJSON:
-		err = printJSON(cmd.OutOrStdout(), dedupeJSON{r.lines, r.first, r.repeats(), describeFilter(r.seen.Report())})
+		err = printJSON(cmd.OutOrStdout(), dedupeJSON{r.lines, r.first, r.repeats(), describeFilter(condition{Report: r.seen.Report()})})
 	}
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func (r *dedupeRun) openAppended(stdout io.Writer) error {
 	if err != nil {
 		return inputError(path, err)
 	}
-	if isGzip(head) || isZstd(head) {
+	if isGzip(head) || isZstd(head) || isXz(head) || isBzip2(head) {
 		return fmt.Errorf("%s: is packed: lines can only be appended to a file of plain lines", path)
 	}
 	if r.command.state == "" || r.seen.Report().Added == 0 { // else it was seen when it was written
@@ -51,7 +51,7 @@ func (r *dedupeRun) openAppended(stdout io.Writer) error {
 		err = newAdding(r.seen, separator(r.command.null)).each([]*source{known}, r.tell.read, func(*job) error { return nil })
 		var full fullError
 		if errors.As(err, &full) {
-			return fmt.Errorf("%s alone has more lines: %w; give a larger -n, or leave it out", path, full)
+			return fmt.Errorf("%s alone has more lines: %w; %s", path, full, r.seen.advice())
 		}
 		if err != nil {
 			return err

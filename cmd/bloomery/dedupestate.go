@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"github.com/bloomery/bloom"
 )
@@ -11,8 +12,23 @@ import (
 // What dedupe --state remembers lines in: a filter file, changed in place.
 
 // openState opens the state file, and makes it at the first run: of a fixed size
-// if that was given, or else of one that grows.
+// if that was given, or else of one that grows. An empty file, as mktemp makes it,
+// is a first run as well.
 func (d *dedupeCommand) openState(sources []*source, limit *limit) (remembered, error) {
+	empty, err := removeEmpty(d.state)
+	if err != nil {
+		return nil, err
+	}
+	if empty != nil {
+		seen, err := d.createState(sources, limit)
+		if err == nil {
+			err = os.Chmod(d.state, empty.Mode().Perm()) // as mktemp made it
+		}
+		return seen, err
+	}
+	if isDirectory(d.state) {
+		return nil, fmt.Errorf("%s: is a directory: name a filter file in it", d.state)
+	}
 	kind, err := bloom.KindOf(d.state)
 	if errors.Is(err, fs.ErrNotExist) {
 		return d.createState(sources, limit)
@@ -26,33 +42,111 @@ func (d *dedupeCommand) openState(sources []*source, limit *limit) (remembered, 
 		if err != nil {
 			return nil, d.stateError(err)
 		}
-		if err := d.refuseKeys(f.NeedsSecret(), f.Meta()); err != nil {
+		err = d.refuseKeys(f.NeedsSecret(), f.Meta())
+		if err == nil {
+			err = d.suitsFixed(f.Plan())
+		}
+		if err != nil {
 			f.Close()
 			return nil, err
 		}
-		if keys := uint64(d.keys.n); keys != 0 && keys != f.Plan().Keys {
-			f.Close()
-			return nil, fmt.Errorf("%s: was made for %s keys, not %s: leave -n out, or begin another file", d.state, commas(f.Plan().Keys), commas(keys))
-		}
-		if d.grow {
-			f.Close()
-			return nil, fmt.Errorf("%s: was made with -n and without --grow, and cannot grow: begin another file", d.state)
-		}
-		tellRecovered(limit.tell, d.state, f.Recovered())
-		return fileSeen{fixedSeen{f, newGauge(f, false), limit}}, nil
+		d.tellState(limit.tell, f.Recovered(), f.Plan().Rate)
+		return fileSeen{fixedSeen{f, newGauge(f, false), limit.of(fixedAdvice(d.state))}}, nil
 	case bloom.KindScalable:
 		f, err := bloom.OpenUpdateScalable(d.state)
 		if err != nil {
 			return nil, d.stateError(err)
 		}
-		if err := d.refuseKeys(f.NeedsSecret(), nil); err != nil {
+		err = d.refuseKeys(f.NeedsSecret(), nil)
+		if err == nil {
+			err = d.suitsScalable(f.Config())
+		}
+		if err != nil {
 			f.Close()
 			return nil, err
 		}
-		tellRecovered(limit.tell, d.state, f.Recovered())
-		return growingSeen{f, limit}, nil
+		d.tellState(limit.tell, f.Recovered(), f.Config().Rate)
+		return growingSeen{f, limit.of(stateGrowthAdvice)}, nil
 	}
 	return nil, fmt.Errorf("%s: holds a filter of the kind %v: a state is a filter or a scalable one", d.state, kind)
+}
+
+// removeEmpty removes a file without a byte, so that the state can be created, and
+// returns what it was; nil if there was none.
+func removeEmpty(path string) (was fs.FileInfo, err error) {
+	isEmpty := func() bool {
+		was, err = os.Lstat(path)
+		return err == nil && was.Mode().IsRegular() && was.Size() == 0
+	}
+	if !isEmpty() {
+		return nil, nil // what is wrong with it shows when it is opened
+	}
+	unlock, err := lockFilter(path)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if !isEmpty() { // another process has begun its state in it
+		return nil, nil
+	}
+	if err := os.Remove(path); err != nil {
+		return nil, inputError(path, err)
+	}
+	return was, nil
+}
+
+// A state was planned when it was made. What is asked of it now it must keep, or
+// the run is refused: a flag that is given and changes nothing would be a promise
+// that nobody keeps.
+
+func (d *dedupeCommand) suitsFixed(plan bloom.Plan) error {
+	switch keys := uint64(d.keys.n); {
+	case d.keys.auto:
+		return fmt.Errorf("%s: was made for %s keys, and -n auto sizes a new file: leave -n out, or begin another file", d.state, commas(plan.Keys))
+	case keys != 0 && keys != plan.Keys:
+		return fmt.Errorf("%s: was made for %s keys, not %s: leave -n out, or begin another file", d.state, commas(plan.Keys), commas(keys))
+	case d.grow:
+		return fmt.Errorf("%s: was made with -n and without --grow: leave --grow out; when it is full, 'bloomery add --grow %s </dev/null' turns it into one that grows, at up to five times its rate", d.state, quoted(d.state))
+	case d.budget != 0 && plan.Bytes() > uint64(d.budget):
+		return fmt.Errorf("%s: takes %s, more than the budget of %s: give a larger --budget, or begin another file", d.state, binarySize(plan.Bytes()), binarySize(uint64(d.budget)))
+	}
+	return d.suitsRate(plan.Rate)
+}
+
+func (d *dedupeCommand) suitsScalable(c bloom.ScalableConfig) error {
+	switch keys := uint64(d.keys.n); {
+	case d.keys.auto:
+		return fmt.Errorf("%s: grows, and -n auto sizes a new file: leave -n out", d.state)
+	case keys != 0 && !d.grow:
+		return fmt.Errorf("%s: grows, and does not stop at %s keys: leave -n out, or begin another file", d.state, commas(keys))
+	case keys != 0 && keys != c.First:
+		return fmt.Errorf("%s: was begun for %s keys, not %s: leave -n out, or begin another file", d.state, commas(c.First), commas(keys))
+	case d.budget != 0 && c.MaxBytes == 0:
+		return fmt.Errorf("%s: was made without --budget, and cannot take one later: leave it out, or begin another file", d.state)
+	case d.budget != 0 && c.MaxBytes != uint64(d.budget):
+		return fmt.Errorf("%s: was made with --budget %d, which cannot change later: leave it out, or begin another file", d.state, c.MaxBytes)
+	}
+	return d.suitsRate(c.Rate)
+}
+
+func (d *dedupeCommand) suitsRate(kept float64) error {
+	if d.given("rate") && above(kept, float64(d.rate)) {
+		return fmt.Errorf("%s: keeps a rate of %s, not %s: leave -p out to go on at its rate, or begin another file", d.state, oneIn(kept), oneIn(float64(d.rate)))
+	}
+	return nil
+}
+
+// above compares two rates, but for what rounding does to them.
+func above(rate, other float64) bool { return rate > other*(1+1e-9) }
+
+// tellState says what nobody would expect of the state.
+func (d *dedupeCommand) tellState(tell *teller, recovered bool, rate float64) {
+	if recovered {
+		tell.say("%s: the last run was cut off; what it had remembered is there", d.state)
+	}
+	if !d.quiet && !d.given("rate") && above(rate, defaultLoss) {
+		tell.say("%s: was made for a rate of %s, and the default is %s: new lines may be lost at its rate", d.state, oneIn(rate), oneIn(defaultLoss))
+	}
 }
 
 // refuseKeys refuses filters whose keys are not the lines as they are.
@@ -66,12 +160,6 @@ func (d *dedupeCommand) refuseKeys(keyed bool, meta map[string]string) error {
 	return nil
 }
 
-func tellRecovered(tell *teller, path string, recovered bool) {
-	if recovered {
-		tell.say("%s: the last run was cut off; what it had remembered is there", path)
-	}
-}
-
 func (d *dedupeCommand) createState(sources []*source, limit *limit) (remembered, error) {
 	if err := d.countKeys(sources, limit.tell); err != nil {
 		return nil, err
@@ -82,17 +170,19 @@ func (d *dedupeCommand) createState(sources []*source, limit *limit) (remembered
 			keys = d.guess(sources)
 		}
 		f, err := bloom.ScalableConfig{First: keys, Rate: rate, MaxBytes: budget}.Create(d.state)
-		return growingSeen{f, limit}, d.stateError(err)
+		return growingSeen{f, limit.of(growthAdvice(d.budget, stateGrowthAdvice))}, d.stateError(err)
 	}
 	f, err := bloom.Config{Keys: keys, Rate: rate, Budget: budget}.Create(d.state, nil)
 	if err != nil {
 		return nil, d.stateError(err)
 	}
-	return fileSeen{fixedSeen{f, newGauge(f, false), limit}}, nil
+	return fileSeen{fixedSeen{f, newGauge(f, d.keys.auto), limit.of(fixedAdvice(d.state))}}, nil
 }
 
 func (d *dedupeCommand) stateError(err error) error {
 	switch {
+	case errors.Is(err, bloom.ErrRate) && (d.keys.n == 0 || d.grow):
+		return fmt.Errorf("%w; a filter that grows begins with a fifth of the rate: give a higher -p, or -n without --grow", err)
 	case errors.Is(err, bloom.ErrLocked):
 		return fmt.Errorf("%w: wait for it to end, or give each its own --state", err)
 	case errors.Is(err, errors.ErrUnsupported):

@@ -11,7 +11,7 @@ import (
 // TestExceptionsFile: a file with known false positives answers no to them by
 // itself, in every command.
 func TestExceptionsFile(t *testing.T) {
-	f, err := bloom.New(100, 0.001)
+	f, err := bloom.Config{Keys: 1000, Rate: 0.001, Folds: 2}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestExceptionsFile(t *testing.T) {
 	if _, stderr, code := command(t, "merge", "-o", merged, path, path); code != exitDone {
 		t.Error(stderr)
 	}
-	if _, stderr, code := command(t, "fold", "--by", "1", "-o", folded, path); code != exitDone {
+	if _, stderr, code := command(t, "fold", "--by", "2", "-o", folded, path); code != exitDone {
 		t.Error(stderr)
 	}
 	if _, stderr, code := command(t, "verify", "--random", "100000", merged); code != exitDone {

@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"regexp"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/bloomery/bloom"
@@ -49,6 +51,9 @@ func usagef(format string, args ...any) error {
 // execute runs the command that the arguments name and returns the exit code.
 func execute(root *cobra.Command) int {
 	called, err := root.ExecuteC()
+	if err != nil {
+		err = plainUsage(err)
+	}
 	var status exitStatus
 	var usage usageError
 	switch {
@@ -67,13 +72,49 @@ func execute(root *cobra.Command) int {
 	return exitError
 }
 
-// libraryPrefix begins every error of packages bloom and interop; inside the tool
+// libraryPrefix begins every error of packages bloom, interop and store; inside the tool
 // it says nothing. A file's name may end with it, so what comes before matters.
-var libraryPrefix = regexp.MustCompile(`(^|: )(?:bloom|interop): `)
+var libraryPrefix = regexp.MustCompile(`(^|: )(?:bloom|interop|store): `)
+
+// inFlags says in flags what the library says in the fields of its configs.
+func inFlags(err error, bits string) error {
+	if err == nil {
+		return nil
+	}
+	text := libraryPrefix.ReplaceAllString(err.Error(), "$1")
+	text = strings.NewReplacer("Config.Folds", "--folds", "Keys, Rate and Bits", "-n, -p and "+bits, "Keys", "-n", "Rate", "-p", "Bits", bits, "Probes", "the number of probes").Replace(text)
+	return flagsError{text, err}
+}
+
+// flagsError is an error with another text.
+type flagsError struct {
+	text string
+	error
+}
+
+func (e flagsError) Error() string { return e.text }
+func (e flagsError) Unwrap() error { return e.error }
+
+// bareNumber is a number that nobody can read: the library writes those of its
+// errors without commas.
+var (
+	bareNumber = regexp.MustCompile(`\b\d{5,20} (?:bytes|keys|bits|blocks)\b|\b(?:budget is|limit is|limit of) \d{5,20}\b`)
+	digits     = regexp.MustCompile(`\d+`)
+)
 
 // complain prints an error.
 func complain(stderr io.Writer, err error) {
-	fmt.Fprintf(stderr, "bloomery: %s\n", libraryPrefix.ReplaceAllString(err.Error(), "$1"))
+	text := libraryPrefix.ReplaceAllString(err.Error(), "$1")
+	text = bareNumber.ReplaceAllStringFunc(text, func(found string) string {
+		return digits.ReplaceAllStringFunc(found, func(number string) string {
+			n, err := strconv.ParseUint(number, 10, 64)
+			if err != nil {
+				return number
+			}
+			return commas(n)
+		})
+	})
+	fmt.Fprintf(stderr, "bloomery: %s\n", text)
 }
 
 // withAdvice adds to an error of a filter file what to do about it.

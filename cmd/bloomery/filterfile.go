@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
@@ -39,8 +41,9 @@ type formatFlags struct {
 	format string
 	scheme string
 	bits   bitsFlag
-	probes int
+	probes probesFlag
 	funnel string
+	from   bool // the format is --from
 }
 
 func addFormat(cmd *cobra.Command, f *formatFlags) {
@@ -48,15 +51,48 @@ func addFormat(cmd *cobra.Command, f *formatFlags) {
 	flags.StringVar(&f.format, "format", "", "the `FORMAT` of filters that another program wrote, if their bytes do not tell; see 'bloomery convert --list'")
 	flags.StringVar(&f.scheme, "scheme", "", "of a format of bare bits: the `SCHEME` from a key to its positions")
 	flags.Var(&f.bits, "bits", "of a format of bare bits: m")
-	flags.IntVar(&f.probes, "probes", 0, "of a format of bare bits: `K`, the bits that a key sets")
-	flags.StringVar(&f.funnel, "funnel", "", "the `FUNNEL` that Guava's keys went through: "+joined(funnelNames()))
+	flags.Var(&f.probes, "probes", "of a format of bare bits: `K`, the bits that a key sets")
 	cmd.RegisterFlagCompletionFunc("format", completeFormats)
 	cmd.RegisterFlagCompletionFunc("scheme", completeSchemes)
+}
+
+// addFunnel is for commands that read keys.
+func addFunnel(cmd *cobra.Command, f *formatFlags) {
+	cmd.Flags().StringVar(&f.funnel, "funnel", "", "the `FUNNEL` that Guava's keys went through: "+joined(funnelNames()))
 	cmd.RegisterFlagCompletionFunc("funnel", fixed(funnelNames()...))
 }
 
+// refuseIdle refuses flags about the format that none of the files needed: ours
+// say all of that themselves, and so do those of most other programs.
+func (f *formatFlags) refuseIdle(files ...*filterFile) error {
+	name := "format"
+	if f.from {
+		name = "from"
+	}
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{{name, f.format != ""}, {"scheme", f.scheme != ""}, {"bits", f.bits != 0}, {"probes", f.probes != 0}} {
+		if flag.given && !slices.ContainsFunc(files, func(o *filterFile) bool { return o.takes(flag.name) }) {
+			return usagef("%s: is a file of the format %s, which says itself what it is: leave --%s out", files[0].path, files[0].format(), flag.name)
+		}
+	}
+	return nil
+}
+
+// takes reports whether the flag can matter to how the file was read.
+func (f *filterFile) takes(flag string) bool {
+	switch {
+	case f.foreign == nil:
+		return false
+	case flag == "format" || flag == "from" || f.foreign.Format.Needs != "":
+		return true
+	}
+	return flag == "scheme" && f.format() == "npm-bloom-filters" || flag == "bits" && strings.HasPrefix(f.format(), "parquet")
+}
+
 func (f *formatFlags) options() (interop.Options, error) {
-	o := interop.Options{Limit: int64(machineMemory()), Bits: uint64(f.bits), Probes: f.probes}
+	o := interop.Options{Limit: int64(machineMemory()), Bits: uint64(f.bits), Probes: int(f.probes)}
 	if f.scheme != "" {
 		scheme, ok := bloom.SchemeNamed(f.scheme)
 		if !ok {
@@ -123,6 +159,9 @@ func (f *formatFlags) openAny(path string, mode openMode) (*filterFile, error) {
 	case err == nil:
 		opened.kind = kind.String()
 		opened.Filter, err = loadKind(path, kind, mode)
+		if err == nil && info.Size() <= verifyBytes {
+			err = opened.verifyMapped()
+		}
 		err = withAdvice(err)
 	case errors.Is(err, bloom.ErrFormat) && info.Mode().IsRegular() && !beginsAsOurs(path):
 		err = f.openForeign(opened)
@@ -138,6 +177,26 @@ func (f *formatFlags) openAny(path string, mode openMode) (*filterFile, error) {
 		return nil, err
 	}
 	return opened, nil
+}
+
+// verifyBytes is the size of file up to which checksums are always looked at: it
+// costs some milliseconds. A larger one is ready at once, and is verified by who
+// asks for it.
+const verifyBytes = 64 << 20
+
+// verifyMapped finds damage in a file that was only mapped. One that another
+// process changes meanwhile has no checksums that could be right.
+func (f *filterFile) verifyMapped() error {
+	mapped, ok := f.Filter.(interface{ Verify() error })
+	if !ok {
+		return nil
+	}
+	err := mapped.Verify()
+	if err == nil || errors.Is(err, bloom.ErrUnclean) {
+		return nil
+	}
+	f.Filter.Close()
+	return fmt.Errorf("%s: %w", f.path, err)
 }
 
 func loadKind(path string, kind bloom.Kind, mode openMode) (interop.Filter, error) {
@@ -334,6 +393,11 @@ func (f *formatFlags) formatOf(path string, head []byte, size int64) (*interop.F
 			return nil, usagef("--format %s is unknown: take one of %s", f.format, joined(formatNames()))
 		}
 		return format, nil
+	}
+	for packer, packs := range map[string]func([]byte) bool{"xz": isXz, "bzip2": isBzip2, "zstd": isZstd} {
+		if packs(head) {
+			return nil, fmt.Errorf("%s: is packed by %s: unpack it first; only filters in gzip are read as they are", path, packer)
+		}
 	}
 	format, ok := interop.Recognise(head, size)
 	if !ok {

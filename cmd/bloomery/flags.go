@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/bloomery/bloom"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Flags that several commands share, and what they mean.
@@ -27,7 +29,7 @@ func addBudget(cmd *cobra.Command, budget *sizeFlag) {
 }
 
 func addSecret(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVar(path, "secret", "", "hash with the secret in `FILE`: 16 bytes, or 32 hexadecimal digits")
+	cmd.Flags().StringVar(path, "secret", "", "hash with the secret in `FILE`: 16 bytes, 32 hexadecimal digits, or a server's file DIR/secrets")
 }
 
 func addNormalize(cmd *cobra.Command, forms *string) {
@@ -47,8 +49,44 @@ func separator(null bool) byte {
 	return '\n'
 }
 
-// readSecret reads a secret of 16 raw bytes or 32 hexadecimal digits. No path
-// means no secret.
+// refuseEmpty refuses an argument or a flag's value that is empty. It is most
+// likely a variable that is not set, and would switch off without a word what it
+// was given for: --secret a secret, --state a memory, --members a check.
+func refuseEmpty(cmd *cobra.Command, args []string) (err error) {
+	if strings.HasPrefix(cmd.Name(), "__") { // the shell asks what may follow
+		return nil
+	}
+	if slices.Contains(args, "") {
+		return usagef("an argument is empty: is it a variable that is not set?")
+	}
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		empty := f.Value.Type() == "string" && f.Value.String() == "" // numbers refuse "" themselves
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values := list.GetSlice()
+			empty = len(values) == 0 || slices.Contains(values, "")
+		}
+		if err == nil && empty {
+			err = usagef("--%s is empty: give it a value, or leave it out", f.Name)
+		}
+	})
+	return err
+}
+
+// idle refuses flags that were given and have no effect here, for the reason why.
+func idle(cmd *cobra.Command, why string, names ...string) error {
+	for _, name := range names {
+		if cmd.Flags().Changed(name) {
+			return usagef("--%s has no effect: %s: leave it out", name, why)
+		}
+	}
+	return nil
+}
+
+// serverSecret stands before the digits in a server's file.
+const serverSecret = "siphash-2-4 "
+
+// readSecret reads a secret: 16 raw bytes, 32 hexadecimal digits, or the secrets
+// file of a server's data directory. No path means no secret.
 func readSecret(path string) ([]byte, error) {
 	if path == "" {
 		return nil, nil
@@ -60,7 +98,9 @@ func readSecret(path string) ([]byte, error) {
 	if len(b) == bloom.SecretBytes {
 		return b, nil
 	}
-	secret, err := hex.DecodeString(strings.TrimSpace(string(b)))
+	digits := strings.TrimSpace(string(b))
+	digits = strings.TrimPrefix(digits, serverSecret)
+	secret, err := hex.DecodeString(digits)
 	if err != nil || len(secret) != bloom.SecretBytes {
 		return nil, fmt.Errorf("%s: a secret is %d bytes or %d hexadecimal digits: make one with 'head -c %d /dev/urandom > FILE'",
 			path, bloom.SecretBytes, 2*bloom.SecretBytes, bloom.SecretBytes)

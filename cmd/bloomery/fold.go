@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -24,11 +25,11 @@ func newFold() *cobra.Command {
 		Use:   "fold -o OUT F [--by N | --rate P]",
 		Short: "Make a filter smaller that has more room than it needs",
 		Long: `Fold writes to OUT the filter F at a part of its size: the very bits of a smaller
-filter with the same keys. No key is lost, and the rate goes up. OUT is planned
-for the rate that F was planned for, and for as many keys as its size holds then.
+filter with the same keys. No key is lost, and the rate goes up.
 
 With --by N the size is divided by N. Otherwise it is made as small as the rate
-P allows, by default the rate that F was planned for. The size must be divisible:
+P allows, by default the rate that F was planned for. OUT is planned for the
+rate, and for as many keys as its size holds then. The size must be divisible:
 'bloomery build --folds N' sees to it. A filter can be folded, a splitblock,
 and a filter with exceptions.`,
 		Example: `  bloomery fold -o small.bloom large.bloom
@@ -57,8 +58,8 @@ func (c *foldCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer f.Close()
-	before := f.Report()
-	folded, by, err := c.fold(f, before)
+	before := f.condition()
+	folded, by, err := c.fold(f, before.Report)
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
@@ -66,10 +67,10 @@ func (c *foldCommand) run(cmd *cobra.Command, args []string) error {
 	if err := replaceFile(c.output, nil, folded.writeTo); err != nil {
 		return err
 	}
-	after := folded.Report()
+	after := folded.condition()
 	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
-	if after.Overfull() {
-		tell.warn("%s", overfull(after))
+	if after.over() {
+		tell.warn("%s", overfull(after.Report))
 	}
 	if c.asJSON {
 		return printJSON(cmd.OutOrStdout(), foldedJSON{c.output, by, component{args[0], describeFilter(before), before}, describeFilter(after)})
@@ -93,6 +94,9 @@ func (c *foldCommand) fold(f *filterFile, r bloom.Report) (folded *filterFile, b
 		return nil, 0, fmt.Errorf("a %s cannot be folded: only filters, splitblocks and filters with exceptions can: build a smaller one from its keys", f.kind)
 	}
 	if by := uint64(c.by); by != 0 {
+		if by == 1 {
+			return nil, 0, usagef("--by 1 changes nothing: give 2 or more")
+		}
 		if r.Plan.Blocks%by != 0 {
 			return nil, 0, fmt.Errorf("it has %d blocks, which cannot be folded by %d: build it with --folds %[2]d", r.Plan.Blocks, by)
 		}
@@ -101,6 +105,9 @@ func (c *foldCommand) fold(f *filterFile, r bloom.Report) (folded *filterFile, b
 	}
 	limit := float64(c.rate)
 	if limit == 0 {
+		if f.unplanned() {
+			return nil, 0, errors.New("its file does not say which rate it was planned for: give --rate or --by")
+		}
 		limit = r.Plan.Rate
 	}
 	if r.Rate > limit {
@@ -122,11 +129,19 @@ func (c *foldCommand) fold(f *filterFile, r bloom.Report) (folded *filterFile, b
 			return nil, 0, err
 		}
 		if folded.Report().Rate <= limit {
-			return folded, by, nil
+			return folded, by, c.replan(folded)
 		}
 		folded.Close()
 	}
 	return nil, 0, fmt.Errorf("it has %d blocks, and no size that divides them keeps a rate of %s: give a higher --rate, or build it with --folds", r.Plan.Blocks, oneIn(limit))
+}
+
+// replan plans the result for the rate that was asked for.
+func (c *foldCommand) replan(folded *filterFile) error {
+	if c.rate == 0 {
+		return nil
+	}
+	return folded.Filter.(interface{ Replan(p float64) error }).Replan(float64(c.rate))
 }
 
 // foldable reports whether the kind can be folded.
@@ -146,7 +161,7 @@ func foldBy(f *filterFile, by uint64) (folded *filterFile, err error) {
 		folded.Filter, err = orNone(k.Fold(by))
 	case *bloom.SplitBlock:
 		if f.foreign != nil {
-			folded.foreign = &interop.File{Format: f.foreign.Format}
+			folded.foreign = &interop.File{Format: f.foreign.Format, Unplanned: f.foreign.Unplanned}
 		}
 		folded.Filter, err = orNone(k.Fold(by))
 	case exceptionsFilter:

@@ -212,7 +212,7 @@ func checkForeignFile(t *testing.T, format string, content, found, not []byte) {
 	}
 	ask(filter)
 	ours := filepath.Join(dir, "ours")
-	switch _, stderr, code := command(t, "convert", "--to", ourFormat, "-o", ours, filter); {
+	switch _, stderr, code := command(t, "convert", "--force", "--to", ourFormat, "-o", ours, filter); {
 	case code == exitDone:
 		ask(ours)
 	case info.Kind != "chain":

@@ -31,8 +31,10 @@ filter of any kind, also one that another program wrote.`,
   bloomery info --verify *.bloom
   bloomery info --json seen.bloom | jq .rate_now
   bloomery info hashlookup-full.bloom            # DCSO's format is known by its bytes`,
-		Args:                  someFilters("bloomery info seen.bloom"),
-		RunE:                  func(cmd *cobra.Command, args []string) error { return c.run(cmd.OutOrStdout(), args) },
+		Args: someFilters("bloomery info seen.bloom"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.run(cmd.OutOrStdout(), cmd.ErrOrStderr(), args)
+		},
 		DisableFlagsInUseLine: true,
 	}
 	cmd.Flags().BoolVar(&c.verify, "verify", false, "check the whole file against its checksums first")
@@ -51,22 +53,31 @@ func someFilters(example string) cobra.PositionalArgs {
 	}
 }
 
-func (c *infoCommand) run(stdout io.Writer, paths []string) error {
+func (c *infoCommand) run(stdout, stderr io.Writer, paths []string) error {
 	var files []*filterFile
 	defer func() { closeAll(files) }()
-	for _, path := range paths {
+	failed := false
+	for _, path := range paths { // one that cannot be read keeps nobody from the others
 		f, err := c.open(path, toRead)
-		if err != nil {
+		if err == nil && c.verify {
+			err = f.verify()
+		}
+		if err != nil && len(paths) == 1 {
 			return err
+		}
+		if err != nil {
+			complain(stderr, err)
+			failed = true
+			continue
 		}
 		files = append(files, f)
 	}
-	for i, f := range files {
-		if c.verify {
-			if err := f.verify(); err != nil {
-				return err
-			}
+	if len(files) > 0 {
+		if err := c.refuseIdle(files...); err != nil {
+			return err
 		}
+	}
+	for i, f := range files {
 		v := describe(f, c.verify)
 		if c.asJSON {
 			if err := printJSON(stdout, v); err != nil {
@@ -80,6 +91,9 @@ func (c *infoCommand) run(stdout io.Writer, paths []string) error {
 		if err := v.print(stdout); err != nil {
 			return err
 		}
+	}
+	if failed {
+		return exitStatus(exitError)
 	}
 	return nil
 }
@@ -112,6 +126,7 @@ type infoJSON struct {
 	Meta      map[string]string `json:"meta,omitempty"`
 	filterJSON
 
+	RateBound      *float64          `json:"rate_bound,omitempty"`  // of a scalable, however much it grows
 	Layers         []filterJSON      `json:"layers,omitempty"`      // of a scalable, oldest first
 	Generations    []filterJSON      `json:"generations,omitempty"` // of a window, oldest first
 	SpanSeconds    float64           `json:"span_seconds,omitempty"`
@@ -122,10 +137,11 @@ type infoJSON struct {
 	DataBytes      int               `json:"data_bytes,omitempty"` // free data behind the filter
 	Details        map[string]string `json:"details,omitempty"`    // in the words of the file's program
 
-	report  bloom.Report
-	about   string
-	parts   []bloom.Report
-	details [][2]string
+	report    bloom.Report
+	unplanned bool
+	about     string
+	parts     []bloom.Report
+	details   [][2]string
 }
 
 // layerJSON is a layer of RedisBloom's chain.
@@ -151,7 +167,7 @@ var abouts = map[string]string{
 }
 
 func describe(f *filterFile, verified bool) infoJSON {
-	r := f.Report()
+	r := f.condition()
 	v := infoJSON{
 		File:       f.path,
 		FileBytes:  f.info.Size(),
@@ -161,7 +177,8 @@ func describe(f *filterFile, verified bool) infoJSON {
 		Verified:   verified,
 		Meta:       f.meta(),
 		filterJSON: describeFilter(r),
-		report:     r,
+		report:     r.Report,
+		unplanned:  r.unplanned,
 		about:      abouts[f.kind],
 	}
 	if hashed, ok := f.Filter.(interface{ HashIdentity() bloom.HashIdentity }); ok {
@@ -185,6 +202,8 @@ func describe(f *filterFile, verified bool) infoJSON {
 			v.ChainLayers = append(v.ChainLayers, layerJSON{l.Capacity, l.Rate, l.Bits, l.Probes, l.Bytes, l.Items})
 		}
 	case *bloom.Scalable:
+		bound := k.Config().Rate
+		v.RateBound = &bound
 		v.parts = k.Layers()
 		v.Layers = describeParts(v.parts)
 	}
@@ -216,7 +235,7 @@ func (v *infoJSON) describeHash(id bloom.HashIdentity) {
 
 func describeParts(reports []bloom.Report) (parts []filterJSON) {
 	for _, r := range reports {
-		parts = append(parts, describeFilter(r))
+		parts = append(parts, describeFilter(condition{Report: r}))
 	}
 	return parts
 }
@@ -246,17 +265,28 @@ func (v infoJSON) print(w io.Writer) error {
 	} else if v.Secret != "" {
 		t.row("hash", "%s, secret with fingerprint %s", v.Hash, v.Secret)
 	}
-	t.row("planned keys", "%s (n)", commas(v.Keys))
-	t.row("planned rate", "%s (p = %.4g)", oneIn(v.Rate), v.Rate)
+	if v.unplanned {
+		t.row("n and p", "not known: half full, it holds about %s at %s", count(r.Plan.Keys, "key"), oneIn(r.Plan.Rate))
+	} else if v.RateBound != nil {
+		t.row("planned rate", "%s (p), however much it grows", oneIn(*v.RateBound))
+		t.row("planned keys", "%s in the layers so far, at %s", commas(r.Plan.Keys), oneIn(r.Plan.Rate))
+	} else {
+		t.row("planned keys", "%s (n)", commas(r.Plan.Keys))
+		t.row("planned rate", "%s (p = %.4g)", oneIn(r.Plan.Rate), r.Plan.Rate)
+	}
 	t.row("bits", "%s (m), %d set per key (k)", commas(v.Bits), v.Probes)
-	t.row("memory", "%s bytes (%s)", commas(v.Bytes), binarySize(v.Bytes))
+	t.row("memory", "%s", bytesOf(v.Bytes))
 	t.row("rate now", "%s%s", oneIn(r.Rate), rateError(r))
 	t.row("keys, estimated", "%s", estimate(r))
-	t.row("full", "%s%s", percent(r.Full()), warning(r))
-	t.row("remaining", "%s keys", commas(v.Remaining))
+	if !v.unplanned {
+		t.row("full", "%s%s", full(r), warning(r))
+		t.row("remaining", "%s", count(r.Remaining, "key"))
+	}
 	t.row("bits set", "%s", percent(v.Fill))
 	if v.Format == ourFormat { // others keep no such count, or in their own words
-		t.row("added", "%s keys were new when they were added", commas(v.Added))
+		if v.Added > 0 || v.Fill == 0 { // else it came from a file that does not say
+			t.row("added", "%s keys were new when they were added", commas(v.Added))
+		}
 	}
 	v.printParts(t)
 	for _, d := range v.details {
@@ -298,7 +328,7 @@ func (v infoJSON) printParts(t *table) {
 	}
 	for i, r := range v.parts {
 		t.row(fmt.Sprintf("%s %d", name, i+1), "%s of %s keys, %s full%s, %s, rate now %s",
-			estimate(r), commas(r.Plan.Keys), percent(r.Full()), warning(r), binarySize(r.Plan.Bytes()), oneIn(r.Rate))
+			estimate(r), commas(r.Plan.Keys), full(r), warning(r), binarySize(r.Plan.Bytes()), oneIn(r.Rate))
 	}
 	for i, l := range v.ChainLayers {
 		t.row(fmt.Sprintf("layer %d", i+1), "%s of %s keys, %s, planned for a rate of %s", commas(l.Added), commas(l.Keys), binarySize(l.Bytes), oneIn(l.Rate))
@@ -307,7 +337,7 @@ func (v infoJSON) printParts(t *table) {
 
 func rateError(r bloom.Report) string {
 	if r.RateError == 0 {
-		return fmt.Sprintf(" (%.4g)", r.Rate)
+		return fmt.Sprintf(" (%.4g)", r.Rate+0) // which makes 0 of -0
 	}
 	return fmt.Sprintf(" (%.4g, +- %.1f%%, from a sample)", r.Rate, 100*r.RateError/r.Rate)
 }

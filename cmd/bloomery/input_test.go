@@ -20,7 +20,7 @@ func TestHeads(t *testing.T) {
 		{"abcdef", false, false, 1},
 		{"(", false, false, 1},
 		{"(\n", false, false, 2},
-		{"\x1f\x8b\x08\x00rest", true, false, 4},
+		{"\x1f\x8b\x08\x00rest", true, false, 3},
 		{"\x1f\x8b\x07\x00rest", false, false, 3},
 		{"\x1f\x8b", false, false, 2},
 		{"\x28\xb5\x2f\xfdrest", false, true, 4},
@@ -28,6 +28,9 @@ func TestHeads(t *testing.T) {
 		{"\x50\x2a\x4d\x18rest", false, true, 4},
 		{"\x5e\x2a\x4d\x18rest", false, true, 4},
 		{"P*M", false, false, 3},
+		{"\xfd7zXZ\x00rest", false, false, 6},
+		{"BZh91AY&SYrest", false, false, 10},
+		{"BZh9\nrest", false, false, 5},
 		{"Pa", false, false, 2},
 	} {
 		for name, r := range map[string]io.Reader{

@@ -143,6 +143,35 @@ func (f *filterFile) setNormalize(flags *formatFlags, normalize string) (err err
 	return err
 }
 
+// recordNormalize notes the form of the lines that are about to be added, as build
+// does. A filter that has keys in another form cannot take them: check would look
+// for one of the two, and answer "certainly not" of the other.
+func (f *filterFile) recordNormalize(normalize string, tell *teller) error {
+	recorded := f.meta()[normalizeMeta]
+	if normalize == "" || recorded != "" {
+		return nil
+	}
+	n, ok := f.Filter.(noted)
+	if !ok || f.foreign != nil {
+		tell.warnNotNoted(f, normalize)
+		return nil
+	}
+	if r := f.Report(); r.Fill > 0 {
+		return fmt.Errorf("%s: holds keys that were added without --normalize %s: leave the flag out, or build another filter with it", f.path, normalize)
+	}
+	meta := n.Meta()
+	if meta == nil {
+		meta = make(map[string]string)
+	}
+	meta[normalizeMeta] = normalize
+	return n.SetMeta(meta)
+}
+
+// warnNotNoted is for files that have no room for the form of their lines.
+func (t *teller) warnNotNoted(f *filterFile, normalize string) {
+	t.warn("the file of a %s in the format %s cannot note --normalize %s: give it to every check and add, too", f.kind, f.format(), normalize)
+}
+
 func appendLower(dst, line []byte) []byte {
 	for _, c := range line {
 		dst = append(dst, lower(c))

@@ -11,6 +11,7 @@ package main
 import (
 	"os"
 	"os/signal"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -20,6 +21,9 @@ func main() {
 	// signal turns it into an error of the write, which exit.go understands.
 	signal.Ignore(closedPipe)
 	root := newRoot()
+	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__complete") {
+		dropQuotes(root)
+	}
 	root.SetArgs(os.Args[1:])
 	os.Exit(execute(root))
 }
@@ -45,8 +49,13 @@ Filters of other programs (Guava, RedisBloom, DCSO bloom, Parquet and more; see
   bloomery plan -n 1e9 -p 0.1%                        # what it would cost`,
 		SilenceErrors: true, // execute prints them, in our form
 		SilenceUsage:  true,
+		Version:       readVersion().String(),
+
+		PersistentPreRunE: refuseEmpty,
 	}
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.SetVersionTemplate("{{.Version}}\n")
+	root.SetFlagErrorFunc(flagError)
+	root.SetHelpCommand(newHelp())
 	root.AddCommand(newPlan(), newBuild(), newAdd(), newCheck(), newDedupe(), newInfo(), newVerify(), newMerge(), newIntersect(), newFold(),
 		newConvert(), newMeta(), newPush(), newPull(), newServe(), newProbe(), newBench(), newCompletion(), newMan(), newVersion())
 	for _, cmd := range root.Commands() {

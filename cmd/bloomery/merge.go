@@ -53,7 +53,6 @@ func (c *combining) addFlags(cmd *cobra.Command) {
 	addOutput(cmd, &c.output, &c.force)
 	addSecret(cmd, &c.secret)
 	addFormat(cmd, &c.formatFlags)
-	cmd.Flags().MarkHidden("funnel") // no key is read
 	addJSON(cmd, &c.asJSON, "print the report as one JSON object on standard output")
 }
 
@@ -71,7 +70,7 @@ func twoFilters(example string) cobra.PositionalArgs {
 type component struct {
 	File string `json:"file"`
 	filterJSON
-	report bloom.Report
+	report condition
 }
 
 // combinedJSON is what merge and intersect report.
@@ -125,12 +124,22 @@ func (c *combining) combine(paths []string, with func(into, other *filterFile) e
 // result is to note. Keys in different normal forms do not mix.
 func (c *combining) survey(paths []string, parts *[]component) (smallest int, meta map[string]string, err error) {
 	var least uint64
+	var files []*filterFile
+	defer func() {
+		if err == nil {
+			err = c.refuseIdle(files...)
+		}
+		if err == nil && c.secret != "" && !slices.ContainsFunc(files, (*filterFile).needsSecret) {
+			err = fmt.Errorf("%s: the filter is not keyed: leave --secret out", paths[0])
+		}
+	}()
 	for i, path := range paths {
 		f, err := c.openOne(path, toRead)
 		if err != nil {
 			return 0, nil, err
 		}
-		r, noted := f.Report(), f.meta()
+		files = append(files, f)
+		r, noted := f.condition(), f.meta()
 		f.Close()
 		*parts = append(*parts, component{path, describeFilter(r), r})
 		if i == 0 {
@@ -220,14 +229,14 @@ func (m *mergeCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	defer into.Close()
 	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
-	r := into.Report()
+	r := into.condition()
 	switch {
-	case r.Overfull() && !m.allowOverfull:
-		return fmt.Errorf("%s; %s was not written: build a larger one from the keys, or give --allow-overfull", overfull(r), m.output)
-	case r.Overfull():
-		tell.warn("%s", overfull(r))
-	case r.Full() >= fullness[0]:
-		tell.warn("%s", nearlyFull(r))
+	case r.over() && !m.allowOverfull:
+		return fmt.Errorf("%s; %s was not written: build a larger one from the keys, or give --allow-overfull", overfull(r.Report), m.output)
+	case r.over():
+		tell.warn("%s", overfull(r.Report))
+	case !r.unplanned && r.Full() >= fullness[0]:
+		tell.warn("%s", nearlyFull(r.Report))
 	}
 	return m.finish(cmd, tell, into, parts, combinedJSON{})
 }
@@ -237,7 +246,7 @@ func (c *combining) finish(cmd *cobra.Command, tell *teller, into *filterFile, p
 	if err := replaceFile(c.output, nil, into.writeTo); err != nil {
 		return err
 	}
-	r := into.Report()
+	r := into.condition()
 	if c.asJSON {
 		v.File, v.Kind, v.Parts, v.filterJSON = c.output, into.kind, parts, describeFilter(r)
 		return printJSON(cmd.OutOrStdout(), v)
@@ -247,11 +256,15 @@ func (c *combining) finish(cmd *cobra.Command, tell *teller, into *filterFile, p
 		if p.report.Plan.Blocks > r.Plan.Blocks {
 			folded = fmt.Sprintf(", folded by %d", p.report.Plan.Blocks/r.Plan.Blocks)
 		}
-		tell.say("%s: %s keys, %s full%s", p.File, estimate(p.report), percent(p.report.Full()), folded)
+		fullness := ", " + full(p.report.Report) + " full"
+		if p.report.unplanned {
+			fullness = ""
+		}
+		tell.say("%s: %s keys%s%s", p.File, estimate(p.report.Report), fullness, folded)
 	}
 	if !slices.ContainsFunc(parts, func(p component) bool { return finite(p.report.Keys) == nil }) && v.Common != nil {
 		tell.say("in all of them: %s +- %s keys, by their bits", round(*v.Common), round(*v.CommonError))
 	}
-	tell.say("%s: %s keys; %s", c.output, estimate(r), state(r))
+	tell.say("%s: %s keys; %s", c.output, estimate(r.Report), state(r))
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Numbers as people write them, in flags, and as people read them, in reports.
@@ -63,10 +64,19 @@ func parseWith(s string, suffixes map[string]float64) (uint64, bool) {
 	return n, ok
 }
 
+// mostCount is the most keys of any filter.
+const mostCount = 1 << 44
+
 func parseCount(s string) (uint64, error) {
+	if x, err := parseNumber(s); err == nil && (x > mostCount || x <= 0) {
+		return 0, fmt.Errorf("must be from 1 to 2^44 (%s)", commas(mostCount))
+	}
 	n, ok := parseWith(s, thousands)
 	if !ok || n == 0 {
 		return 0, errors.New("want a whole number like 1000000, 1e6, 1_000_000 or 1M")
+	}
+	if n > mostCount {
+		return 0, fmt.Errorf("must be from 1 to 2^44 (%s)", commas(mostCount))
 	}
 	return n, nil
 }
@@ -152,6 +162,61 @@ func (f *rateFlag) String() string {
 	return strconv.FormatFloat(float64(*f), 'g', -1, 64)
 }
 
+// timeFlag is a time: what Go reads, and days.
+type timeFlag time.Duration
+
+func (f *timeFlag) Set(s string) error { return set((*time.Duration)(f), s, parseTime) }
+func (f *timeFlag) Type() string       { return "TIME" }
+func (f *timeFlag) String() string {
+	if *f == 0 {
+		return ""
+	}
+	return time.Duration(*f).String()
+}
+
+// parseTime reads 30m, 24h, 1h30m and 7d.
+func parseTime(s string) (time.Duration, error) {
+	if days, is := strings.CutSuffix(s, "d"); is {
+		x, err := parseNumber(days)
+		if err == nil && math.Abs(x) < math.MaxInt64/float64(24*time.Hour) {
+			return time.Duration(x * float64(24*time.Hour)), nil
+		}
+	}
+	t, err := time.ParseDuration(s)
+	if err != nil {
+		return 0, errors.New("want a time like 30m, 24h or 7d")
+	}
+	return t, nil
+}
+
+// probesFlag is k, zero if it was not given.
+type probesFlag int
+
+func (f *probesFlag) Type() string   { return "K" }
+func (f *probesFlag) String() string { return plain(uint64(*f)) }
+func (f *probesFlag) Set(s string) error {
+	k, err := strconv.ParseUint(s, 10, 8)
+	if err != nil || k == 0 {
+		return errors.New("must be from 1 to 255")
+	}
+	*f = probesFlag(k)
+	return nil
+}
+
+// seedFlag is the seed of a hash.
+type seedFlag uint64
+
+func (f *seedFlag) Type() string   { return "SEED" }
+func (f *seedFlag) String() string { return plain(uint64(*f)) }
+func (f *seedFlag) Set(s string) error {
+	seed, err := strconv.ParseUint(s, 0, 64)
+	if err != nil {
+		return errors.New("want a whole number from 0 to 2^64-1, like 42 or 0x2a")
+	}
+	*f = seedFlag(seed)
+	return nil
+}
+
 func set[T any](to *T, s string, parse func(string) (T, error)) error {
 	value, err := parse(s)
 	if err == nil {
@@ -175,6 +240,14 @@ func commas(n uint64) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return s
+}
+
+// count writes a number of things: 1 line, 2 lines.
+func count(n uint64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return commas(n) + " " + thing + "s"
 }
 
 // round is x to the nearest integer, with commas.
@@ -203,6 +276,14 @@ func oneIn(rate float64) string {
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
+
+// bytesOf writes a size, and where that is shorter also in a larger unit.
+func bytesOf(n uint64) string {
+	if n < 1<<10 {
+		return count(n, "byte")
+	}
+	return fmt.Sprintf("%s bytes (%s)", commas(n), binarySize(n))
+}
 
 // binarySize writes bytes in the unit that leaves one to four digits before the
 // point.

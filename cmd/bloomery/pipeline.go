@@ -44,9 +44,10 @@ type pipeline struct {
 
 	held bytesHeld // by jobs that were read
 
-	stop chan struct{} // closed: read no more, finish what was read
-	quit chan struct{} // closed: the output wants no more
-	done chan struct{} // closed: nobody adds any more
+	stop     chan struct{} // closed: read no more, finish what was read
+	stopOnce sync.Once
+	quit     chan struct{} // closed: the output wants no more
+	done     chan struct{} // closed: nobody adds any more
 
 	err   error    // that ended the adding
 	left  int64    // new keys there is surely room for
@@ -161,7 +162,7 @@ func (p *pipeline) each(sources []*source, count func(int), do func(*job) error)
 }
 
 // interrupt ends the reading; the lines that were read are still decided.
-func (p *pipeline) interrupt() { close(p.stop) }
+func (p *pipeline) interrupt() { p.stopOnce.Do(func() { close(p.stop) }) }
 
 func (p *pipeline) recycle(j *job) {
 	if j.parted {

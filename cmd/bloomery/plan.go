@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/bloomery/bloom"
@@ -14,7 +13,7 @@ type planCommand struct {
 	keys    countFlag
 	rate    rateFlag
 	bits    bitsFlag
-	probes  int
+	probes  probesFlag
 	layouts []string
 	budget  sizeFlag
 	plot    string
@@ -52,14 +51,14 @@ filter with a tenth of its keys up to ten times as many.`,
   bloomery plan -n 1e6 -p 1% -k 4 --layout classic,split
   bloomery plan -n 1e9 -p 0.1% --plot chart.svg`,
 		Args:                  noArgs,
-		RunE:                  func(cmd *cobra.Command, _ []string) error { return p.run(cmd.OutOrStdout()) },
+		RunE:                  func(cmd *cobra.Command, _ []string) error { return p.run(cmd) },
 		DisableFlagsInUseLine: true,
 	}
 	flags := cmd.Flags()
 	flags.VarP(&p.keys, "keys", "n", "n, the number of different keys: 1000000, 1e6, 1_000_000, 1M")
 	flags.VarP(&p.rate, "rate", "p", `p, the false-positive rate: 0.001, 0.1%, 1/1000, "1 in 1000" (with -n alone: 0.001)`)
 	flags.VarP(&p.bits, "bits", "m", "m, the size in bits, or in bytes with a unit like 2GiB")
-	flags.IntVarP(&p.probes, "probes", "k", 0, "`K`, the bits set per key: paired and counting even, 2 to 16; split 8; classic 1 to 255 (default: the best)")
+	flags.VarP(&p.probes, "probes", "k", "`K`, the bits set per key: paired and counting even, 2 to 16; split 8; classic 1 to 255 (default: the best)")
 	flags.StringSliceVar(&p.layouts, "layout", nil, "the `LAYOUTS` to compare, the planned one first: "+strings.Join(layoutNames(), ",")+" (default: all)")
 	cmd.RegisterFlagCompletionFunc("layout", fixed(layoutNames()...))
 	addBudget(cmd, &p.budget)
@@ -69,7 +68,13 @@ filter with a tenth of its keys up to ten times as many.`,
 	return cmd
 }
 
-func (p *planCommand) run(stdout io.Writer) error {
+func (p *planCommand) run(cmd *cobra.Command) error {
+	stdout := cmd.OutOrStdout()
+	if p.plot == "" {
+		if err := idle(cmd, "it is for --plot", "force"); err != nil {
+			return err
+		}
+	}
 	chosen, err := parseLayouts(p.layouts)
 	if err != nil {
 		return err
@@ -90,7 +95,7 @@ func (p *planCommand) run(stdout io.Writer) error {
 	}
 	plan, err := chosen[0].plan(p.config(uint64(p.budget)))
 	if err != nil {
-		return err
+		return inFlags(err, "-m")
 	}
 	v := p.describe(chosen, plan)
 	if p.plot != "" {
@@ -106,7 +111,7 @@ func (p *planCommand) run(stdout io.Writer) error {
 
 // config is what the flags say.
 func (p *planCommand) config(budget uint64) bloom.Config {
-	return bloom.Config{Keys: uint64(p.keys), Rate: float64(p.rate), Bits: uint64(p.bits), Probes: p.probes, Budget: budget}
+	return bloom.Config{Keys: uint64(p.keys), Rate: float64(p.rate), Bits: uint64(p.bits), Probes: int(p.probes), Budget: budget}
 }
 
 // checkLetters refuses too few letters. What contradicts itself, the library
@@ -145,7 +150,7 @@ func (p *planCommand) describe(chosen []layout, plan bloom.Plan) planJSON {
 		if i > 0 {
 			other, err := l.plan(p.config(0))
 			if err != nil {
-				row = layoutJSON{Layout: l.name, Refused: libraryPrefix.ReplaceAllString(err.Error(), "$1")}
+				row = layoutJSON{Layout: l.name, Refused: inFlags(err, "-m").Error()}
 			} else {
 				row = describeLayout(l, other)
 			}
@@ -161,7 +166,7 @@ func (p *planCommand) chart(l layout, plan bloom.Plan) planChart {
 	if p.rate != 0 {
 		target = float64(p.rate)
 	}
-	return planChart{layout: l, plan: plan, probes: p.probes, target: target}
+	return planChart{layout: l, plan: plan, probes: int(p.probes), target: target}
 }
 
 // planJSON is a plan with what follows from it. The fields of the planned layout

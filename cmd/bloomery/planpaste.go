@@ -22,30 +22,42 @@ type commandsJSON struct {
 const redisMostKeys = 1 << 30
 
 // commands are the lines that make what was planned. The shell and Redis know
-// filters by n and p only.
+// filters by n and p only, but for a classic.
 func (p *planCommand) commands(l layout, plan bloom.Plan) commandsJSON {
 	c := commandsJSON{Go: p.goLine(l)}
 	rate, err := p.pasteRate(l, plan)
 	switch {
 	case err != nil:
 		c.noShell = fmt.Sprintf("build and dedupe work from n and p, and refuse these: %s", libraryPrefix.ReplaceAllString(err.Error(), "$1"))
-	case l.name == "paired" && p.probes == 0:
-		letters := fmt.Sprintf("-n %d -p %s", plan.Keys, rate)
-		c.Build = fmt.Sprintf("bloomery build -o keys.bloom %s keys.txt", letters)
-		c.Dedupe = fmt.Sprintf("bloomery dedupe %s keys.txt", letters)
-	case l.name == "paired":
+	case p.probes != 0 && l.name != "classic":
 		c.noShell = "build and dedupe choose k themselves"
+	case l.name == "classic" && (p.bits != 0 || p.probes != 0):
+		c.Build = fmt.Sprintf("bloomery build -o keys.bloom --kind classic -n %d --bits %d --probes %d keys.txt", plan.Keys, plan.Bits, plan.Probes)
 	default:
-		c.noShell = "build and dedupe make paired filters only"
+		c.Build = fmt.Sprintf("bloomery build -o keys.bloom%s -n %d -p %s keys.txt", l.kindFlag(), plan.Keys, rate)
+	}
+	if c.Build != "" && l.name == "paired" {
+		c.Dedupe = fmt.Sprintf("bloomery dedupe -n %d -p %s keys.txt", plan.Keys, rate)
 	}
 	switch {
-	case err != nil || l.name == "counting" || l.name == "split":
+	case err != nil || l.name == "counting" || l.name == "split" || p.probes != 0:
+	case l.name == "paired": // as 'bloomery serve' has it
+		c.Redis = fmt.Sprintf("BF.RESERVE keys %s %d LAYOUT PAIRED", rate, plan.Keys)
 	case plan.Keys > redisMostKeys:
 		c.noRedis = fmt.Sprintf("BF.RESERVE: RedisBloom takes %s keys at most", commas(redisMostKeys))
 	default:
 		c.Redis = fmt.Sprintf("BF.RESERVE keys %s %d", rate, plan.Keys)
 	}
 	return c
+}
+
+// kindFlag is what makes build make the layout.
+func (l layout) kindFlag() string {
+	kind := map[string]string{"split": "splitblock", "classic": "classic", "counting": "counting"}[l.name]
+	if kind == "" {
+		return ""
+	}
+	return " --kind " + kind
 }
 
 // pasteRate is the rate that together with n gives the filter again, or one that
@@ -71,7 +83,7 @@ func (p *planCommand) goLine(l layout) string {
 	case p.keys != 0 && p.rate != 0 && p.bits == 0 && p.probes == 0:
 		call = fmt.Sprintf("%s(%s, %s)", l.make, underscores(uint64(p.keys)), p.rate.String())
 	case p.keys == 0 && p.rate == 0: // m and k, which a Config does not take
-		call = fmt.Sprintf("ClassicConfig{Bits: %s, Probes: %d}.New()", underscores(uint64(p.bits)), p.probes)
+		call = fmt.Sprintf("ClassicConfig{Bits: %s, Probes: %d}.New()", underscores(uint64(p.bits)), int(p.probes))
 	default:
 		var fields []string
 		add := func(is bool, name, value string) {
@@ -82,7 +94,7 @@ func (p *planCommand) goLine(l layout) string {
 		add(p.keys != 0, "Keys", underscores(uint64(p.keys)))
 		add(p.rate != 0, "Rate", p.rate.String())
 		add(p.bits != 0, "Bits", underscores(uint64(p.bits)))
-		add(p.probes != 0, "Probes", strconv.Itoa(p.probes))
+		add(p.probes != 0, "Probes", p.probes.String())
 		call = fmt.Sprintf("Config{%s}.%s()", strings.Join(fields, ", "), l.make)
 	}
 	return "f, err := bloom." + call

@@ -15,7 +15,7 @@ func (v planJSON) print(w io.Writer, keysVary bool) error {
 	t.row("rate", "%s (p = %.4g)", oneIn(v.Rate), v.Rate)
 	t.row("bits", "%s (m)", commas(v.Bits))
 	t.row("bits set per key", "%d (k)", v.Probes)
-	t.row("memory", "%s bytes (%s)", commas(v.Bytes), binarySize(v.Bytes))
+	t.row("memory", "%s", bytesOf(v.Bytes))
 	t.row("bits per key", "%.2f", v.BitsPerKey)
 	if v.Overhead == nil {
 		t.row("over the optimum", "no filter at all: it says yes to everything; give more bits or fewer keys")
@@ -24,7 +24,7 @@ func (v planJSON) print(w io.Writer, keysVary bool) error {
 	}
 	t.row("at twice the keys", "%s", oneIn(v.RateAtDouble))
 	t.row("cache lines read", "%.3g for a key that is there, %.4g for one that is not", v.LinesPerHit, v.LinesPerMiss)
-	t.row("file", "%s bytes (%s)", commas(v.FileBytes), binarySize(v.FileBytes))
+	t.row("file", "%s", bytesOf(v.FileBytes))
 	if v.Budget != 0 {
 		t.row("budget", "%s bytes (%s): fits, %s used", commas(v.Budget), binarySize(v.Budget), percent(float64(v.Bytes)/float64(v.Budget)))
 	}

@@ -17,8 +17,8 @@ import (
 type probeCommand struct {
 	insecure bool
 	either   bool // ask over TLS what answers http:// by 400 Bad Request
-	timeout  time.Duration
-	wait     time.Duration
+	timeout  timeFlag
+	wait     timeFlag
 }
 
 // probeURL is where 'bloomery serve' says whether it is ready, unless it was told
@@ -29,7 +29,7 @@ const probeURL = "http://127.0.0.1:6381/readyz"
 const askEvery = 50 * time.Millisecond
 
 func newProbe() *cobra.Command {
-	c := &probeCommand{}
+	c := &probeCommand{timeout: timeFlag(5 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "probe [URL]",
 		Short: "Ask a server whether it is ready",
@@ -48,8 +48,8 @@ asked.`,
 		DisableFlagsInUseLine: true,
 	}
 	cmd.Flags().BoolVar(&c.insecure, "insecure", false, "of https://: take any certificate, as on the way to oneself")
-	cmd.Flags().DurationVar(&c.timeout, "timeout", 5*time.Second, "how long to wait for an answer")
-	cmd.Flags().DurationVar(&c.wait, "wait", 0, "ask again for so long, until the server is ready")
+	cmd.Flags().Var(&c.timeout, "timeout", "how long to wait for an answer")
+	cmd.Flags().Var(&c.wait, "wait", "ask again for so long, until the server is ready")
 	return cmd
 }
 
@@ -62,11 +62,19 @@ func (c *probeCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return usagef("%q is no URL of a server: give one such as %s", target, probeURL)
 	}
+	if u.Scheme == "http" && !c.either {
+		if err := idle(cmd, "there are no certificates on the way to http://", "insecure"); err != nil {
+			return err
+		}
+	}
+	if c.wait < 0 || c.timeout <= 0 {
+		return usagef("--wait and --timeout want times above zero")
+	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/readyz"
 	}
 	answer, err := c.ask(u.String())
-	for end := time.Now().Add(c.wait); err != nil && time.Now().Before(end); {
+	for end := time.Now().Add(time.Duration(c.wait)); err != nil && time.Now().Before(end); {
 		time.Sleep(askEvery)
 		answer, err = c.ask(u.String())
 	}
@@ -98,7 +106,7 @@ func (c *probeCommand) ask(target string) (string, error) {
 
 // get returns an answer and its status.
 func (c *probeCommand) get(target string, insecure bool) (answer string, status int, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.timeout)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(c.timeout))
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {

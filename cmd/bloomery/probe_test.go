@@ -80,7 +80,7 @@ func TestProbeEither(t *testing.T) {
 	defer plain.Close()
 	defer secure.Close()
 	target := strings.Replace(secure.URL, "https://", "http://", 1)
-	either, fixed := probeCommand{timeout: 5 * time.Second, either: true}, probeCommand{timeout: 5 * time.Second}
+	either, fixed := probeCommand{timeout: timeFlag(5 * time.Second), either: true}, probeCommand{timeout: timeFlag(5 * time.Second)}
 	for _, url := range []string{plain.URL, target} {
 		if got, err := either.ask(url); got != "ready" || err != nil {
 			t.Errorf("either.ask(%s) = %q, %v, want ready", url, got, err)

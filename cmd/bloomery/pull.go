@@ -31,9 +31,10 @@ read both; 'bloomery convert' makes others of them.
 Keys that are added meanwhile may be in the file or not. All that were there when
 the command began are.
 
-The port is 6379 if none is given. A password that should not be seen in a list
-of processes goes into the variable ` + passwordVariable + `. With rediss:// the way there is
-TLS.`,
+The port is 6379 if none is given. Filters are in database 0, the only one of
+'bloomery serve' and the one that a connection begins with. A password that should not be seen in a list
+of processes goes into the variable ` + passwordVariable + `. rediss:// uses TLS,
+and unix:///PATH/NAME a Unix socket.`,
 		Example: `  bloomery pull redis://localhost:6380/seen -o seen.bloom
   bloomery pull rediss://:secret@redis.example.com/seen -o seen.redisbloom`,
 		RunE:                  c.run,
@@ -82,7 +83,10 @@ func (c *pullCommand) run(cmd *cobra.Command, args []string) error {
 	if c.asJSON {
 		return printJSON(cmd.OutOrStdout(), moved{File: c.output, URL: from.url, Name: from.name, Kind: made.kind, Bytes: written})
 	}
-	tell.say("%s: %s, %s", c.output, made.kind, state(made.Report()))
+	tell.say("%s: %s, %s", c.output, made.kind, state(made.condition()))
+	if made.needsSecret() {
+		tell.say("%s: is keyed by the server's secret: give --secret the file 'secrets' of its data directory to look keys up", c.output)
+	}
 	return nil
 }
 

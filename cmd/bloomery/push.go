@@ -31,9 +31,10 @@ The filter comes up under another name first, and gets its own in one step when
 it is whole: nobody ever asks half of it. If there is something of that name the
 command is refused, unless told --force; then it is replaced, and has no expiry.
 
-The port is 6379 if none is given. A password that should not be seen in a list
-of processes goes into the variable ` + passwordVariable + `. With rediss:// the way there is
-TLS.`,
+The port is 6379 if none is given. Filters are in database 0, the only one of
+'bloomery serve' and the one that a connection begins with. A password that should not be seen in a list
+of processes goes into the variable ` + passwordVariable + `. rediss:// uses TLS,
+and unix:///PATH/NAME a Unix socket.`,
 		Example: `  bloomery push seen.bloom redis://localhost:6380/seen
   bloomery push --force seen.redisbloom rediss://:secret@redis.example.com/seen`,
 		RunE:                  c.run,
@@ -42,7 +43,6 @@ TLS.`,
 	cmd.Flags().BoolVar(&c.force, "force", false, "replace the filter if there is one of that name")
 	c.remoteFlags.add(cmd)
 	addFormat(cmd, &c.formatFlags)
-	cmd.Flags().MarkHidden("funnel") // no key is read
 	addJSON(cmd, &c.asJSON, "print what was done as one JSON object on standard output")
 	return cmd
 }
@@ -65,6 +65,9 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer from.Close()
+	if err := c.refuseIdle(from); err != nil {
+		return err
+	}
 	if err := from.verify(); err != nil {
 		return err
 	}
@@ -96,7 +99,7 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 	if c.asJSON {
 		return printJSON(cmd.OutOrStdout(), done)
 	}
-	tell.say("%s: %s, %s", to.url, dump.kind, state(from.Report()))
+	tell.say("%s: %s, %s", to.url, dump.kind, state(from.condition()))
 	return nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/url"
@@ -28,6 +29,9 @@ import (
 // URL, where others can read it. redis-cli knows the same.
 const passwordVariable = "REDISCLI_AUTH"
 
+// readOnlyUser is the user of 'bloomery serve' who may read only.
+const readOnlyUser = "readonly"
+
 const (
 	standardPort = "6379" // of the schemes redis and rediss
 	dialTime     = 5 * time.Second
@@ -38,6 +42,7 @@ const (
 type remoteFilter struct {
 	name   string
 	url    string // without the password, for messages
+	tls    bool
 	client rueidis.Client
 }
 
@@ -62,10 +67,12 @@ func parseRemote(arg string) (options rueidis.ClientOption, name string, err err
 	}
 	switch u.Scheme {
 	case "redis":
+	case "unix":
+		return parseSocket(u)
 	case "rediss":
 		options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname()}
 	default:
-		return options, "", usagef("%s:// is no address of a server: give %s, or rediss:// for TLS", u.Scheme, form)
+		return options, "", usagef("%s:// is no address of a server: give %s, rediss:// for TLS, or unix:///PATH/NAME for a socket", u.Scheme, form)
 	}
 	name, err = url.PathUnescape(strings.TrimPrefix(u.EscapedPath(), "/"))
 	switch {
@@ -81,13 +88,38 @@ func parseRemote(arg string) (options rueidis.ClientOption, name string, err err
 		port = standardPort
 	}
 	options.InitAddress = []string{net.JoinHostPort(u.Hostname(), port)}
+	setUser(&options, u)
+	return options, name, nil
+}
+
+// parseSocket takes the address of a Unix socket apart:
+// unix://[USER:PASSWORD@]/PATH/NAME, where a slash in the name is written %2F.
+func parseSocket(u *url.URL) (options rueidis.ClientOption, name string, err error) {
+	escaped := u.EscapedPath()
+	last := max(strings.LastIndex(escaped, "/"), 0)
+	path, err := url.PathUnescape(escaped[:last])
+	if err == nil {
+		name, err = url.PathUnescape(strings.TrimPrefix(escaped[last:], "/"))
+	}
+	if err != nil || u.Host != "" || path == "" || name == "" || u.RawQuery != "" || u.Fragment != "" {
+		return options, "", usagef("%s: the address of a socket is unix:///PATH/NAME, as in unix:///run/bloomery.sock/seen", u.Redacted())
+	}
+	options.InitAddress = []string{path}
+	options.DialCtxFn = func(ctx context.Context, path string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
+		return dialer.DialContext(ctx, "unix", path)
+	}
+	setUser(&options, u)
+	return options, name, nil
+}
+
+// setUser says who connects. A password may be in the environment.
+func setUser(options *rueidis.ClientOption, u *url.URL) {
 	options.Username = u.User.Username()
 	if password, ok := u.User.Password(); ok {
 		options.Password = password
 	} else {
 		options.Password = os.Getenv(passwordVariable)
 	}
-	return options, name, nil
 }
 
 // connect reaches the server of an address.
@@ -116,8 +148,17 @@ func (r *remoteFlags) connect(arg string) (*remoteFilter, error) {
 	options.Dialer = net.Dialer{Timeout: dialTime}
 	options.ConnWriteTimeout = quietTime
 	u, _ := url.Parse(arg) // parseRemote could
-	f := &remoteFilter{name: name, url: u.Redacted()}
-	if f.client, err = rueidis.NewClient(options); err != nil {
+	f := &remoteFilter{name: name, url: u.Redacted(), tls: options.TLSConfig != nil}
+	f.client, err = rueidis.NewClient(options)
+	if err != nil && options.Username == "" && strings.HasPrefix(err.Error(), "WRONGPASS") {
+		// A password without a user may be that of 'bloomery serve' for reading,
+		// which AUTH alone takes, but not the AUTH of HELLO, which names a user.
+		options.Username = readOnlyUser
+		if other, err2 := rueidis.NewClient(options); err2 == nil {
+			f.client, err = other, nil
+		}
+	}
+	if err != nil {
 		return nil, f.explain(err)
 	}
 	return f, nil
@@ -194,6 +235,8 @@ func (f *remoteFilter) explain(err error) error {
 		advice = "name the certificate of its authority by --ca"
 	case errors.As(err, &dial) && dial.Op == "dial":
 		advice = "is a server running there? 'bloomery serve' starts one, on port 6380"
+	case !f.tls && (errors.Is(err, io.EOF) || text == "EOF" || errors.Is(err, syscall.ECONNRESET)):
+		advice = "does the server speak TLS there? then write rediss://"
 	case strings.Contains(text, "first record does not look like a TLS handshake"):
 		advice = "the server speaks no TLS there: write redis://"
 	}

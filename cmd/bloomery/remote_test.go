@@ -290,6 +290,11 @@ func TestPushWithPassword(t *testing.T) {
 		t.Errorf("push says %s, want the name as it is, and not the password", said)
 	}
 	must(t, "pull", "redis://readonly:look@"+address+"/a name/%3F", "-o", back)
+	// The password for reading needs no user, as with AUTH.
+	must(t, "pull", "redis://:look@"+address+"/a name/%3F", "-o", back, "--force")
+	refused(t, "WRONGPASS", "pull", "redis://:wrong@"+address+"/a name/%3F", "-o", back, "--force")
+	t.Setenv(passwordVariable, "look")
+	must(t, "pull", "redis://"+address+"/a name/%3F", "-o", back, "--force")
 	t.Setenv(passwordVariable, "sésame/@")
 	must(t, "pull", "redis://"+address+"/a name/%3F", "-o", back, "--force")
 	_, stderr, _ := command(t, "pull", "redis://:top:secret@host:port/f", "-o", back, "--force")
@@ -309,6 +314,7 @@ func TestPushThroughTLS(t *testing.T) {
 	address := startServer(t, 0, server.Config{TLS: &tls.Config{Certificates: example.TLS.Certificates}})
 	path, back := savedFilters(t, dir)[0], filepath.Join(dir, "back")
 	refused(t, "--ca", "push", path, "rediss://"+address+"/f")
+	refused(t, "does the server speak TLS there? then write rediss://", "push", path, "redis://"+address+"/f")
 	must(t, "push", "--ca", ca, path, "rediss://"+address+"/f")
 	must(t, "pull", "--ca", ca, "rediss://"+address+"/f", "-o", back)
 	plain := startServer(t, 0, server.Config{})
@@ -419,7 +425,9 @@ func TestPullKeyed(t *testing.T) {
 	if got := ask(t, address, "BF.RESERVE f 0.01 100 LAYOUT PAIRED", "BF.ADD f a"); got != "+OK :1" {
 		t.Fatal(got)
 	}
-	must(t, "pull", url, "-o", path)
+	if _, stderr, code := command(t, "pull", url, "-o", path); code != exitDone || !strings.Contains(stderr, "is keyed by the server's secret: give --secret") {
+		t.Errorf("pull: %d, %s", code, stderr)
+	}
 	refused(t, "give --secret", "check", path)
 	ask(t, address, "DEL f")
 	must(t, "push", path, url)
@@ -462,4 +470,36 @@ func TestPushInterrupted(t *testing.T) {
 	if got := ask(t, address, "DBSIZE"); got != ":0" {
 		t.Errorf("%s names are left", got)
 	}
+}
+
+func TestPushThroughSocket(t *testing.T) {
+	dir := t.TempDir()
+	address := startServer(t, 0, server.Config{Password: "top"})
+	l, err := net.Listen("unix", filepath.Join(dir, "a b.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() { // a socket that leads to the server
+		for {
+			from, err := l.Accept()
+			if err != nil {
+				return
+			}
+			to, err := net.Dial("tcp", address)
+			if err != nil {
+				from.Close()
+				continue
+			}
+			go func() { io.Copy(to, from); to.Close() }()
+			go func() { io.Copy(from, to); from.Close() }()
+		}
+	}()
+	path, back := savedFilters(t, dir)[0], filepath.Join(dir, "back")
+	url := "unix://:top@" + filepath.ToSlash(dir) + "/a%20b.sock/a%2Fname"
+	must(t, "push", path, url)
+	must(t, "pull", url, "-o", back)
+	must(t, "pull", "redis://:top@"+address+"/a%2Fname", "-o", back, "--force")
+	refused(t, "no such file", "pull", "unix://"+filepath.ToSlash(dir)+"/no.sock/x", "-o", back, "--force")
+	refused(t, "unix:///PATH/NAME", "pull", "unix://host/x", "-o", back, "--force")
 }

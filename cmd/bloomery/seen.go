@@ -24,6 +24,7 @@ func (s fixedSeen) blocks() uint64                        { return s.Plan().Bloc
 func (s fixedSeen) room() (int64, error)                  { return s.limit.room(s.gauge, s.Added()) }
 func (s fixedSeen) grows() bool                           { return false }
 func (s fixedSeen) sync() error                           { return nil }
+func (s fixedSeen) advice() string                        { return s.limit.way }
 
 // fileSeen is fixedSeen in a file, which one goroutine may add to.
 type fileSeen struct{ fixedSeen }
@@ -43,6 +44,7 @@ func (s growingSeen) look(hashes []uint64, found []bool)    { s.ContainsHashes(h
 func (s growingSeen) add(hashes []uint64, isNew []bool) int { return s.AddHashes(hashes, isNew) }
 func (s growingSeen) grows() bool                           { return true }
 func (s growingSeen) sync() error                           { return s.Sync() }
+func (s growingSeen) advice() string                        { return s.limit.way }
 
 func (s growingSeen) blocks() uint64 {
 	newest, _ := s.Newest()
@@ -71,6 +73,7 @@ func (s windowSeen) add(hashes []uint64, isNew []bool) int { return s.AddHashes(
 func (s windowSeen) blocks() uint64                        { return s.Plan().Blocks }
 func (s windowSeen) grows() bool                           { return false }
 func (s windowSeen) sync() error                           { return nil }
+func (s windowSeen) advice() string                        { return s.limit.way }
 
 func (s windowSeen) room() (int64, error) {
 	added := uint64(0)
@@ -88,6 +91,29 @@ type limit struct {
 	tell *teller
 	goOn bool // at a higher rate
 	told bool
+	way  string // how to get more room
+}
+
+// of is the limit of a filter that gets more room in this way.
+func (l *limit) of(way string) *limit {
+	l.way = way
+	return l
+}
+
+// fixedAdvice is for a state that was made for a number of keys.
+func fixedAdvice(state string) string {
+	return fmt.Sprintf("'bloomery add --grow %s </dev/null' turns it into one that grows, at up to five times its rate", quoted(state))
+}
+
+// stateGrowthAdvice is for a state that grows: its limit is kept in the file.
+const stateGrowthAdvice = "make room on the disk, or begin another file, with a larger --budget if it has one"
+
+// growthAdvice is for a filter that grows, up to the budget if there is one.
+func growthAdvice(budget sizeFlag, without string) string {
+	if budget != 0 {
+		return "give a larger --budget"
+	}
+	return without
 }
 
 // fullError ends a run whose filter is full.
@@ -95,9 +121,9 @@ type fullError string
 
 func (e fullError) Error() string { return string(e) }
 
-// after says how far a run came whose filter is full.
-func (e fullError) after(lines uint64) error {
-	return fmt.Errorf("%w, after %s lines: the rest was not read; give a larger -n, --grow to take more memory, or --allow-overfull to lose new lines at that rate", e, commas(lines))
+// after says how far a run came whose filter is full, and the way to more room.
+func (e fullError) after(lines uint64, way string) error {
+	return fmt.Errorf("%w, after %s: the rest was not read; %s; or give --allow-overfull to lose new lines at that rate", e, count(lines, "line"), way)
 }
 
 // over is for a filter that is past its rate, for the reason given.
@@ -106,7 +132,7 @@ func (l *limit) over(why string) error {
 		return fullError(why)
 	}
 	if !l.told {
-		l.tell.warn("%s: new lines get lost at that rate; give a larger -n", why)
+		l.tell.warn("%s: new lines get lost at that rate; %s", why, l.way)
 	}
 	l.told = true
 	return nil

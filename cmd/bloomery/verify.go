@@ -60,6 +60,7 @@ rate is not what the bits say.`,
 	addSecret(cmd, &v.secret)
 	addNormalize(cmd, &v.normalize)
 	addFormat(cmd, &v.formatFlags)
+	addFunnel(cmd, &v.formatFlags)
 	addJSON(cmd, &v.asJSON, "print one JSON object")
 	return cmd
 }
@@ -96,7 +97,12 @@ func (v *verifyCommand) run(cmd *cobra.Command, args []string) error {
 	if isDirectory(args[0]) {
 		return v.verifyDirectory(cmd, args[0])
 	}
-	if v.repair {
+	if v.members == "" {
+		if err := idle(cmd, "it is for --members", "null", "normalize", "funnel"); err != nil {
+			return err
+		}
+	}
+	if v.repair || v.yes {
 		return usagef("--repair is for a server's data directory: build a damaged filter again, or take a copy that is whole")
 	}
 	f, err := v.open(args[0], toRead)
@@ -104,6 +110,9 @@ func (v *verifyCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer f.Close()
+	if err := v.refuseIdle(f); err != nil {
+		return err
+	}
 	if err := f.verify(); err != nil {
 		return err
 	}

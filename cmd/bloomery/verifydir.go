@@ -16,8 +16,14 @@ import (
 
 // verifyDirectory reads all of it, and repairs it if that was asked for.
 func (v *verifyCommand) verifyDirectory(cmd *cobra.Command, dir string) error {
-	if v.members != "" || v.secret != "" || v.normalize != "" {
-		return usagef("%s is a server's data directory: --members, --secret and --normalize are for filter files", dir)
+	if err := idle(cmd, dir+" is a server's data directory, which is verified as a whole",
+		"members", "random", "null", "secret", "normalize", "format", "scheme", "bits", "probes", "funnel"); err != nil {
+		return err
+	}
+	if !v.repair {
+		if err := idle(cmd, "it is for --repair", "yes"); err != nil {
+			return err
+		}
 	}
 	found, err := store.Verify(dir)
 	switch {

@@ -19,7 +19,7 @@ func newVersion() *cobra.Command {
 			if asJSON {
 				return printJSON(cmd.OutOrStdout(), v)
 			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "bloomery %s (%s, %s)\n", v.Version, v.Go, v.Platform)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), v)
 			return err
 		},
 		DisableFlagsInUseLine: true,
@@ -33,6 +33,14 @@ type versionJSON struct {
 	Revision string `json:"revision,omitempty"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
+}
+
+func (v versionJSON) String() string {
+	revision := ""
+	if v.Revision != "" {
+		revision = ", revision " + v.Revision
+	}
+	return fmt.Sprintf("bloomery %s (%s, %s%s)", v.Version, v.Go, v.Platform, revision)
 }
 
 // readVersion asks the binary, where the go command has noted it.

@@ -12,7 +12,10 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"maps"
 	"math"
+	"regexp"
+	"slices"
 	"strings"
 	"text/template"
 )
@@ -115,7 +118,58 @@ func Steps(to, step float64) []Tick {
 //go:embed chart.svg.tmpl
 var source string
 
-var page = template.Must(template.New("chart.svg").Funcs(template.FuncMap{"text": escape}).Parse(source))
+var page = template.Must(template.New("chart.svg").Funcs(template.FuncMap{"text": escape, "class": class}).Parse(source))
+
+// class is the attribute of those names, and the attributes that draw nearly the
+// same in programs that know no CSS variables, as librsvg does, or no CSS at all:
+// there a chart would be black. Where CSS is known it overrides them.
+func class(names any) string {
+	text := fmt.Sprint(names)
+	attributes := fmt.Sprintf("class=%q", text)
+	drawn := make(map[string]string)
+	for name := range strings.FieldsSeq(text) {
+		maps.Copy(drawn, plain[name])
+	}
+	for _, property := range slices.Sorted(maps.Keys(drawn)) {
+		attributes += fmt.Sprintf(" %s=%q", property, drawn[property])
+	}
+	return attributes
+}
+
+// plain has the properties of each class, read from the style sheet, with the
+// colours of the light theme.
+var plain = func() map[string]map[string]string {
+	sheet, _, _ := strings.Cut(source, "</style>")
+	light, _, _ := strings.Cut(sheet, "@media")
+	colours := make(map[string]string)
+	for _, found := range regexp.MustCompile(`--(\w+): (#\w+);`).FindAllStringSubmatch(light, -1) {
+		colours["var(--"+found[1]+")"] = found[2]
+	}
+	classes := make(map[string]map[string]string)
+	for _, rule := range regexp.MustCompile(`(?m)^(\.[^{]*) \{(.*)\}$`).FindAllStringSubmatch(sheet, -1) {
+		for _, name := range strings.Split(rule[1], ", ") {
+			name = strings.TrimPrefix(name, ".")
+			if classes[name] == nil {
+				classes[name] = make(map[string]string)
+			}
+			for declaration := range strings.SplitSeq(rule[2], ";") {
+				property, value, _ := strings.Cut(strings.TrimSpace(declaration), ": ")
+				if colour, is := colours[value]; is {
+					value = colour
+				}
+				if slices.Contains(drawable, property) {
+					classes[name][property] = strings.TrimSuffix(value, "px")
+				}
+			}
+		}
+	}
+	delete(classes["halo"], "stroke") // over the letters, where paint-order is not known
+	delete(classes["halo"], "stroke-width")
+	return classes
+}()
+
+// drawable are the properties of CSS that are attributes as well.
+var drawable = []string{"fill", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-weight"}
 
 // escape makes s safe between tags and in attributes, and drops what XML cannot
 // hold.

@@ -221,3 +221,24 @@ func TestSelfContained(t *testing.T) {
 		}
 	}
 }
+
+// Programs that know no CSS variables, librsvg among them, drew everything black.
+func TestColoursWithoutStyle(t *testing.T) {
+	p := decay()
+	p.Rules = []Rule{{At: 0.1, Label: "a rule"}}
+	p.Marks = []Mark{{Point: Point{1, 0.1}, Name: "a mark", Label: "a mark"}}
+	_, drawn, _ := strings.Cut(draw(t, Figure{Title: "T", Panels: []Panel{p}}), "</style>")
+	colour := regexp.MustCompile(` (fill|stroke)="#[0-9a-f]{6}"`)
+	elements := regexp.MustCompile(`<(path|circle|rect class)[^>]*>`).FindAllString(drawn, -1)
+	if len(elements) < 10 {
+		t.Fatalf("%d elements, want a chart", len(elements))
+	}
+	for _, element := range elements {
+		if !colour.MatchString(element) {
+			t.Errorf("no colour: %s", element)
+		}
+		if strings.Count(element, " fill=") > 1 || strings.Count(element, " stroke=") > 1 {
+			t.Errorf("an attribute twice: %s", element)
+		}
+	}
+}

@@ -43,7 +43,7 @@ func run(binary, urls string) error {
 		lines:  lines,
 		exact:  countExactly(lines),
 	}
-	for _, chapter := range []func() error{t.dedupe, t.build, t.known, t.unknown, t.info} {
+	for _, chapter := range []func() error{t.dedupe, t.build, t.known, t.unknown, t.info, t.next} {
 		if err := chapter(); err != nil {
 			return err
 		}
@@ -123,6 +123,21 @@ func (t *tour) info() error {
 	t.say("5. What the file says about itself, from its bits.")
 	_, err := t.show("", "info", t.filter)
 	return err
+}
+
+// next says where to go from here.
+func (t *tour) next() error {
+	t.say("What now?")
+	for _, line := range []string{
+		"bin/bloomery dedupe FILE                 your own lines, each once; 'bloomery COMMAND --help' has examples",
+		"bin/bloomery serve --data DIR            the same filters for programs that speak to Redis:",
+		"redis-cli -p 6380 BF.ADD seen URL        in another terminal; http://127.0.0.1:6381/metrics has its numbers",
+		"docs/shell.md                            in place of sort -u, awk, anew, comm and grep -Fxf",
+		"README.md                                the library for Go, and what a filter does not promise",
+	} {
+		fmt.Println("  ", line)
+	}
+	return nil
 }
 
 func (t *tour) say(format string, values ...any) { fmt.Printf("\n"+format+"\n", values...) }

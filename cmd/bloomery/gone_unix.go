@@ -1,0 +1,59 @@
+//go:build unix
+
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// lookEvery is how long a reader of our output may be gone before we notice, while
+// there is nothing to write.
+const lookEvery = 500 * time.Millisecond
+
+// watchReader calls gone when nobody reads stdout any more, and returns a function
+// that ends the watch. A write would tell; but in `yes | bloomery dedupe | head -1`
+// there is none after the first line, and the run would go on for ever.
+func watchReader(stdout io.Writer, gone func()) (stop func()) {
+	file, ok := stdout.(*os.File)
+	if !ok {
+		return func() {}
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&(os.ModeNamedPipe|os.ModeSocket) == 0 {
+		return func() {}
+	}
+	conn, err := file.SyscallConn()
+	if err != nil {
+		return func() {}
+	}
+	over, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+			}
+			var fds [1]unix.PollFd // asked for nothing: errors are always told
+			err := conn.Control(func(fd uintptr) {
+				fds[0].Fd = int32(fd)
+				unix.Poll(fds[:], 0)
+			})
+			if err != nil || fds[0].Revents&(unix.POLLERR|unix.POLLHUP) != 0 {
+				gone()
+				return
+			}
+		}
+	}()
+	return func() {
+		close(over)
+		<-ended
+	}
+}

@@ -1,0 +1,42 @@
+package interop_test
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/interop"
+)
+
+// A file that says neither n nor p says so, and who reads it is told no plan.
+func TestUnplanned(t *testing.T) {
+	for _, c := range []struct {
+		format string
+		scheme bloom.Scheme
+		want   bool
+	}{
+		{"guava", bloom.SchemeGuava64, true},
+		{"bits-and-blooms", bloom.SchemeBitsAndBlooms, true},
+		{"bits-and-blooms-json", bloom.SchemeBitsAndBlooms, true},
+		{"dcso", bloom.SchemeDCSO, false},
+	} {
+		t.Run(c.format, func(t *testing.T) {
+			f, err := bloom.ClassicConfig{Keys: 1000, Rate: 0.01, Scheme: c.scheme}.New()
+			if err != nil {
+				t.Fatal(err)
+			}
+			format, _ := interop.FormatNamed(c.format)
+			var b bytes.Buffer
+			if err := (&interop.File{Filter: f}).Write(&b, format); err != nil {
+				t.Fatal(err)
+			}
+			file, err := format.Read(&b, interop.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if file.Unplanned != c.want {
+				t.Errorf("Unplanned = %v, want %v", file.Unplanned, c.want)
+			}
+		})
+	}
+}
