@@ -48,21 +48,29 @@ func starts(names []string, prefix string) (found []uint64) {
 	return found
 }
 
-// errNotBegun: a file could not be made, so nothing is written and nothing lost: a
-// process that has too many files open may have fewer the next time.
-var errNotBegun = errors.New("the file was not begun")
+// What may become of a file that put could not write.
+var (
+	// errNotWritten: nothing has changed. What had the name still has it.
+	errNotWritten = errors.New("the file was not written")
 
-// put writes a file beside, and gives it its name, in place of what has that, when
-// all of it is on the disk; so a file with a name is whole. When put returns
-// without an error the name is on the disk, too.
+	// errUnnamed: it is written, and nobody knows whether it has its name.
+	errUnnamed = errors.New("the file was not renamed")
+
+	// errUnsynced: it has its name, and nobody knows whether the disk has that.
+	errUnsynced = errors.New("the directory was not synced")
+)
+
+// put writes a file under another name and then renames it, replacing any file that
+// has its name; so a file with a name is whole. When put returns without an error the
+// name is on the disk, too.
 func put(d disk, name string, flaw flaw, write func(file diskFile) error) error {
 	temp := name + tempSuffix
 	if err := d.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+		return fmt.Errorf("%w: %w", errNotWritten, err)
 	}
 	file, err := d.Create(temp)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotBegun, err)
+		return fmt.Errorf("%w: %w", errNotWritten, err)
 	}
 	if err = write(file); err == nil && !(flaw == flawSnapshotUnsynced && strings.HasPrefix(name, snapPrefix)) {
 		err = file.Sync()
@@ -70,13 +78,21 @@ func put(d disk, name string, flaw flaw, write func(file diskFile) error) error 
 	if closeErr := file.Close(); err == nil {
 		err = closeErr
 	}
-	if err == nil {
-		err = d.Rename(temp, name)
+	if err != nil {
+		d.Remove(temp) // it may take the room that others need
+		return fmt.Errorf("%w: %w", errNotWritten, err)
 	}
-	if err == nil && flaw != flawNoDirSync {
-		err = d.SyncDir()
+	if err := d.Rename(temp, name); err != nil {
+		d.Remove(temp)
+		return fmt.Errorf("%w: %w", errUnnamed, err)
 	}
-	return err
+	if flaw == flawNoDirSync {
+		return nil
+	}
+	if err := d.SyncDir(); err != nil {
+		return fmt.Errorf("%w: %w", errUnsynced, err)
+	}
+	return nil
 }
 
 // The file of secrets has a line for each: its algorithm, and 16 bytes in

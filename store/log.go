@@ -377,7 +377,7 @@ func (g *log) rotate() (start uint64, err error) {
 	g.syncing.Unlock() // not before the file is the new one, for syncNow
 	g.busy = false
 	g.turn.Broadcast()
-	if errors.Is(err, errNotBegun) { // the old one is as it was
+	if errors.Is(err, errNotWritten) { // the old one is as it was
 		return 0, err
 	}
 	if err != nil {

@@ -61,8 +61,15 @@ func (l *Local) serveFrom(r *recovery) (err error) {
 		l.log.segment = *r.last
 		l.log.file, err = l.config.disk.Append(segmentName(r.last.start))
 		return err
-	case r.found.Fresh || r.found.LogBytes > l.used.Load() || r.next < r.seen && l.config.flaw != flawNumbersAgain:
+	case r.found.Fresh || r.next < r.seen && l.config.flaw != flawNumbersAgain:
 		err = l.startAnew(max(r.next, r.newest, r.seen) + 1)
+	case r.found.LogBytes > l.used.Load():
+		// The files are as they were if there is no room for another one.
+		if err = l.startAnew(max(r.next, r.newest, r.seen) + 1); errors.Is(err, errNotWritten) {
+			l.snapshotFailed(err)
+			l.log = newLog(l, r.next)
+			err = l.goOn(r)
+		}
 	default:
 		err = l.goOn(r)
 	}

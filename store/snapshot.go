@@ -43,27 +43,52 @@ func (l *Local) checkpointAlone() error {
 	if err == nil {
 		err = l.snapshot(start, nextID, values, 0)
 	}
-	if err == nil {
-		err = l.removeOld(start)
-	}
-	switch {
-	case err == nil:
-		l.leftovers.Store(false)
-		l.log.isSaved(start)
-	case errors.Is(err, errNotBegun): // the log has what the snapshot would have
+	if err != nil {
 		if unlogged {
 			l.unlogged.Store(true)
 		}
-		err = fmt.Errorf("store: taking a snapshot: %w", err)
-		l.last.Lock()
-		l.last.err = err
-		l.last.Unlock()
-	default:
-		l.log.Lock()
-		l.log.fail(fmt.Errorf("taking a snapshot: %w", err))
-		err = l.log.failure
-		l.log.Unlock()
+		return l.snapshotFailed(err)
 	}
+	l.log.isSaved(start)
+	err = l.removeOld(start)
+	l.leftovers.Store(err != nil)
+	if err != nil { // they will go with the next one
+		return l.snapshotFailed(err)
+	}
+	l.last.Lock()
+	l.last.pause = 0
+	l.last.Unlock()
+	return nil
+}
+
+// After a snapshot that failed the next one that nobody asks for is put off, each
+// time for twice as long.
+const (
+	firstPause = 5 * time.Second
+	mostPause  = 5 * time.Minute
+)
+
+// snapshotFailed decides what a failure means. Nothing that was acknowledged depends
+// on a snapshot, as the log has it, too: so the store goes on without, and tries
+// again. But if the log has failed, or if a name that was given is perhaps not on the
+// disk, nobody knows any more what is there.
+func (l *Local) snapshotFailed(err error) error {
+	if stopped := l.log.stopped(); stopped != nil {
+		return stopped
+	}
+	if errors.Is(err, errUnsynced) {
+		l.log.Lock()
+		defer l.log.Unlock()
+		l.log.fail(fmt.Errorf("taking a snapshot: %w", err))
+		return l.log.failure
+	}
+	err = fmt.Errorf("store: taking a snapshot: %w", err)
+	l.last.Lock()
+	defer l.last.Unlock()
+	l.last.err = err
+	l.last.failures++
+	l.last.pause = min(max(2*l.last.pause, firstPause), mostPause)
+	l.last.retry = time.Now().Add(l.last.pause)
 	return err
 }
 
@@ -80,6 +105,9 @@ func (l *Local) snapshot(start, nextID uint64, values []named, flags byte) error
 		if err := l.removeOld(start); err != nil {
 			return err
 		}
+	}
+	if err := l.hasRoom(); err != nil {
+		return err
 	}
 	w := &snapshotWriter{local: l, salt: newSalt(), next: 1, bytes: headBytes}
 	err := put(l.config.disk, snapshotName(start), l.config.flaw, func(file diskFile) error {
@@ -104,6 +132,20 @@ func (l *Local) snapshot(start, nextID uint64, values []named, flags byte) error
 	l.last.known, l.last.err = l.last.at, nil
 	l.last.count++
 	l.last.Unlock()
+	return nil
+}
+
+// hasRoom refuses a snapshot that cannot fit: it would take the last bytes of the
+// disk from the log, whose failure ends everything.
+func (l *Local) hasRoom() error {
+	d, ok := l.config.disk.(interface{ room() (uint64, bool) })
+	if !ok {
+		return nil
+	}
+	free, ok := d.room()
+	if need := l.used.Load(); ok && free < need {
+		return fmt.Errorf("%w: the filters take %d bytes, and the disk has %d left: make room", errNotWritten, need, free)
+	}
 	return nil
 }
 

@@ -32,9 +32,11 @@ type Stats struct {
 	SnapshotAt    time.Time
 	SnapshotTime  time.Duration // that it took
 
-	// SnapshotFailure is why there is no newer one, if the last could not be begun;
-	// it is tried again.
-	SnapshotFailure error
+	// SnapshotFailure is why there is no newer one, if the last attempt failed; nil
+	// if it did not. It is tried again. SnapshotFailures counts such attempts since
+	// the store was opened.
+	SnapshotFailure  error
+	SnapshotFailures uint64
 
 	Recovered Recovery
 	Failure   error // why the store has stopped; nil as long as it has not
@@ -75,7 +77,7 @@ func (l *Local) Stats() Stats {
 	l.log.Unlock()
 	l.last.Lock()
 	s.Snapshots, s.SnapshotBytes, s.SnapshotAt, s.SnapshotTime = l.last.count, l.last.bytes, l.last.at, l.last.took
-	s.SnapshotFailure = l.last.err
+	s.SnapshotFailure, s.SnapshotFailures = l.last.err, l.last.failures
 	l.last.Unlock()
 	return s
 }
