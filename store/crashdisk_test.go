@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -153,7 +152,12 @@ func (d *crashDisk) Append(name string) (diskFile, error) {
 	return &crashHandle{d, file, nil}, nil
 }
 
-func (d *crashDisk) Open(name string) (io.ReadCloser, error) {
+// crashSource is what a file was when it was opened.
+type crashSource struct{ *bytes.Reader }
+
+func (crashSource) Close() error { return nil }
+
+func (d *crashDisk) Open(name string) (diskSource, error) {
 	fault, err := d.call("Open")
 	defer d.mutex.Unlock()
 	if err := errors.Join(fault, err); err != nil {
@@ -163,7 +167,7 @@ func (d *crashDisk) Open(name string) (io.ReadCloser, error) {
 	if file == nil {
 		return nil, fs.ErrNotExist
 	}
-	return io.NopCloser(bytes.NewReader(file.cache)), nil
+	return crashSource{bytes.NewReader(file.cache)}, nil
 }
 
 func (d *crashDisk) Rename(from, to string) error {

@@ -17,7 +17,7 @@ import (
 type disk interface {
 	Create(name string) (diskFile, error) // for writing; there must not be one
 	Append(name string) (diskFile, error) // for writing on
-	Open(name string) (io.ReadCloser, error)
+	Open(name string) (diskSource, error)
 	Rename(from, to string) error // in place of what has the name
 	Remove(name string) error
 	List() (names []string, err error)
@@ -30,6 +30,13 @@ type diskFile interface {
 	io.Writer
 	Sync() error // the data, and how many they are
 	Close() error
+}
+
+// diskSource is a file that is being read. It stays as it is if another one gets its
+// name.
+type diskSource interface {
+	io.ReadSeekCloser
+	io.ReaderAt
 }
 
 // directory is the disk of the operating system.
@@ -76,9 +83,16 @@ func (d directory) write(name string, flag int) (diskFile, error) {
 	return &dataFile{file}, nil
 }
 
-func (d directory) Open(name string) (io.ReadCloser, error) { return os.Open(d.path(name)) }
-func (d directory) Rename(from, to string) error            { return os.Rename(d.path(from), d.path(to)) }
-func (d directory) Remove(name string) error                { return os.Remove(d.path(name)) }
+func (d directory) Open(name string) (diskSource, error) {
+	file, err := os.Open(d.path(name))
+	if err != nil {
+		return nil, err // and no *os.File that is nil
+	}
+	return file, nil
+}
+
+func (d directory) Rename(from, to string) error { return os.Rename(d.path(from), d.path(to)) }
+func (d directory) Remove(name string) error     { return os.Remove(d.path(name)) }
 
 func (d directory) List() ([]string, error) {
 	entries, err := os.ReadDir(string(d))

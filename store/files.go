@@ -1,15 +1,12 @@
 package store
 
 import (
-	"bufio"
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"io"
 	"io/fs"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -137,99 +134,4 @@ func fingerprint(secret []byte) uint64 {
 		panic(err) // a secret has the right length
 	}
 	return f.HashIdentity().Key
-}
-
-// recordReader reads the records of a file, one after the other.
-type recordReader struct {
-	name   string
-	from   *bufio.Reader
-	close  func() error
-	size   int    // bytes of the file, 0 if the disk does not say
-	start  uint64 // of the file's head
-	salt   uint64
-	at     uint64 // offset of the record that is read next
-	next   uint64 // its number
-	record []byte
-}
-
-// errTorn: the bytes from here on are no record, whatever they are.
-var errTorn = errors.New("not a record")
-
-// openRecords opens a file and reads its head.
-func openRecords(d disk, name, magic string) (*recordReader, error) {
-	file, err := d.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	r := &recordReader{name: name, from: bufio.NewReaderSize(file, 256<<10), close: file.Close}
-	if file, ok := file.(interface{ Stat() (fs.FileInfo, error) }); ok {
-		if info, err := file.Stat(); err == nil {
-			r.size = int(min(info.Size(), math.MaxInt))
-		}
-	}
-	head := make([]byte, headBytes)
-	n, err := io.ReadFull(r.from, head)
-	switch {
-	case err != nil && err != io.EOF && err != io.ErrUnexpectedEOF:
-	case n == headBytes && string(head[:8]) == magic && crc32.Checksum(head[:headBytes-4], castagnoli) == order.Uint32(head[headBytes-4:]):
-		if version := order.Uint32(head[8:]); version != fileVersion {
-			err = fmt.Errorf("%s: %w: version %d, this release reads %d", name, bloom.ErrVersion, version, fileVersion)
-			break
-		}
-		r.start, r.salt, r.at = order.Uint64(head[16:]), order.Uint64(head[24:]), headBytes
-		return r, nil
-	default:
-		err = r.damaged("the file's head is damaged")
-	}
-	file.Close()
-	return nil, err
-}
-
-// read reads a record. Its fields are good until the next call. The error is
-// io.EOF at the end of the file, errTorn if there is no whole record with the right
-// number, or the disk's.
-func (r *recordReader) read() (kind byte, f fields, err error) {
-	var frame [frameBytes]byte
-	if n, err := io.ReadFull(r.from, frame[:]); err != nil {
-		if err == io.ErrUnexpectedEOF || err == io.EOF && n > 0 {
-			err = errTorn
-		}
-		return 0, f, err
-	}
-	length := order.Uint32(frame[:])
-	if length < recordBytes || length > maxRecord {
-		return 0, f, errTorn
-	}
-	if err := r.fill(int(length)); err != nil {
-		return 0, f, err
-	}
-	if sum(r.salt, r.record) != order.Uint32(frame[4:]) || order.Uint64(r.record) != r.next {
-		return 0, f, errTorn
-	}
-	r.at += frameBytes + uint64(length)
-	r.next++
-	return r.record[8], fields{b: r.record[recordBytes:]}, nil
-}
-
-// fill reads the record: memory is taken as bytes come.
-func (r *recordReader) fill(length int) error {
-	r.record = r.record[:0]
-	for len(r.record) < length {
-		part := min(length-len(r.record), max(len(r.record), 1<<16))
-		r.record = slices.Grow(r.record, part)
-		n, err := io.ReadFull(r.from, r.record[len(r.record):][:part])
-		r.record = r.record[:len(r.record)+n]
-		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return errTorn
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// damaged is the error of what is no record where there must be one.
-func (r *recordReader) damaged(what string) error {
-	return fmt.Errorf("%w: %s, byte %d: %s: put the directory back from a backup, or repair it, which says before what becomes unknown", ErrDamaged, r.name, r.at, what)
 }

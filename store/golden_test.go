@@ -305,6 +305,15 @@ func testGolden(t *testing.T, golden string, torn bool) {
 		t.Fatal(err)
 	}
 	defer l.Close()
+	files, err := l.config.disk.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if data, _ := os.ReadFile(filepath.Join(dir, name)); len(data) >= headBytes && order.Uint32(data[8:]) != fileVersion {
+			t.Errorf("%s is of version %d", name, order.Uint32(data[8:]))
+		}
+	}
 	for name, want := range goldenValues {
 		if want.loading {
 			finishLoading(t, l, name)

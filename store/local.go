@@ -70,6 +70,7 @@ type seams struct {
 type Local struct {
 	config LocalConfig
 	secret []byte
+	id     storeID // in all files of the directory
 	names  *names
 	count  atomic.Int64 // names
 

@@ -22,8 +22,9 @@ type named struct {
 	expires int64
 }
 
-// snapshotMayBeAlone, in a snapshot's head: it was written by a store that was
-// starting, before there was a log to go with it.
+// snapshotMayBeAlone, in the head of a snapshot of version 0: it was written by a
+// store that was starting, before there was a log to go with it. Since then the log
+// comes first: see segmentAnew.
 const snapshotMayBeAlone = 1
 
 // checkpoint writes a snapshot, and removes what it makes superfluous.
@@ -41,7 +42,7 @@ func (l *Local) checkpointAlone() error {
 	values, nextID := l.allNamed(), l.nextID
 	l.changing.Unlock()
 	if err == nil {
-		err = l.snapshot(start, nextID, values, 0)
+		err = l.snapshot(start, nextID, values)
 	}
 	if err != nil {
 		if unlogged {
@@ -99,7 +100,7 @@ func (l *Local) allNamed() []named {
 }
 
 // snapshot writes the values to a file and puts that in its place.
-func (l *Local) snapshot(start, nextID uint64, values []named, flags byte) error {
+func (l *Local) snapshot(start, nextID uint64, values []named) error {
 	began := time.Now()
 	if l.config.flaw == flawLogRemovedEarly {
 		if err := l.removeOld(start); err != nil {
@@ -109,17 +110,17 @@ func (l *Local) snapshot(start, nextID uint64, values []named, flags byte) error
 	if err := l.hasRoom(); err != nil {
 		return err
 	}
-	w := &snapshotWriter{local: l, salt: newSalt(), next: 1, bytes: headBytes}
+	head := fileHead{start: start, salt: newSalt(), store: l.id}
+	w := &snapshotWriter{local: l, seed: seed(head.salt), next: 1, bytes: headBytes}
 	err := put(l.config.disk, snapshotName(start), l.config.flaw, func(file diskFile) error {
 		w.file = file
-		w.err = writeAll(file, fileHead(fileMagicSnap, start, w.salt))
-		w.head(nextID, len(values), flags)
+		w.err = writeAll(file, head.encode(fileMagicSnap))
+		w.head(nextID, len(values))
 		for _, v := range values {
 			w.value(v)
 		}
 		w.end(len(values))
-		alone := flags&snapshotMayBeAlone != 0
-		if w.err == nil && !alone && l.config.flaw != flawSnapshotAhead && l.config.flaw != flawNumbersAgain {
+		if w.err == nil && l.log != nil && l.config.flaw != flawSnapshotAhead && l.config.flaw != flawNumbersAgain {
 			w.err = l.log.reachAll()
 		}
 		return w.err
@@ -189,7 +190,7 @@ func (l *Local) exists(name string) bool {
 type snapshotWriter struct {
 	local  *Local
 	file   diskFile
-	salt   uint64
+	seed   uint32 // of its checksums
 	next   uint64 // number of the next record
 	buffer []byte
 	bytes  uint64
@@ -210,7 +211,7 @@ func (w *snapshotWriter) record(kind byte, fields func(b []byte) []byte) {
 	w.next++
 	b = fields(b)
 	order.PutUint32(b[from:], uint32(len(b)-from-frameBytes))
-	order.PutUint32(b[from+4:], sum(w.salt, b[from+frameBytes:]))
+	order.PutUint32(b[from+4:], sum(w.seed, b[from+frameBytes:]))
 	if w.buffer = b; len(b) >= contentBytes {
 		w.flush()
 	}
@@ -224,10 +225,10 @@ func (w *snapshotWriter) flush() {
 	w.buffer = w.buffer[:0]
 }
 
-func (w *snapshotWriter) head(nextID uint64, values int, flags byte) {
+func (w *snapshotWriter) head(nextID uint64, values int) {
 	l := w.local
 	w.record(recordHead, func(b []byte) []byte {
-		b = append(b, flags)
+		b = append(b, 0) // flags
 		b = order.AppendUint64(b, nextID)
 		b = order.AppendUint64(b, uint64(values))
 		b = order.AppendUint64(b, fingerprint(l.secret))

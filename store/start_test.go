@@ -151,7 +151,7 @@ type rottingDisk struct {
 	reads int
 }
 
-func (d *rottingDisk) Open(name string) (io.ReadCloser, error) {
+func (d *rottingDisk) Open(name string) (diskSource, error) {
 	file, err := d.crashDisk.Open(name)
 	if err != nil || name != d.name {
 		return file, err
@@ -161,7 +161,7 @@ func (d *rottingDisk) Open(name string) (io.ReadCloser, error) {
 	}
 	data, err := io.ReadAll(file)
 	clear(data[len(data)/2:][:sectorSize])
-	return io.NopCloser(bytes.NewReader(data)), err
+	return crashSource{bytes.NewReader(data)}, err
 }
 
 // TestSegmentIsCheckedAgain: what a start writes to a new file is what it has read

@@ -56,8 +56,16 @@ type Recovery struct {
 
 	// TornBytes were behind the last whole record of the file Torn: written when
 	// the machine or process ended, and not acknowledged at the level Always.
-	TornBytes uint64
-	Torn      string
+	// TornRecords of them are whole, and came behind one that is not: the system had
+	// written the later of what it had in memory when the machine ended. If it was
+	// only the process that ended, the file is damaged there.
+	TornBytes   uint64
+	TornRecords int
+	Torn        string
+
+	// Unfinished filters, which a RESTORE was filling when the process ended, were
+	// dropped.
+	Unfinished int
 
 	Took time.Duration // with what was written to be sure of it
 }
