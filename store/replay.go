@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
 )
 
@@ -180,7 +181,15 @@ func (r *recovery) applyAdds(in *recordReader, lsn uint64, kind byte, f *fields)
 		}
 		r.found.Adds += uint64(count)
 		b.items.Add(uint64(count))
-		r.workers.hashes(b.now(), f.b, kind == recordTimed)
+		bits, grows := b.now().(*bloom.Scalable)
+		if grows && in.version > 0 {
+			if err := r.growScalable(b, bits, int(layer)); err != nil {
+				return in.failed(nil, err.Error())
+			}
+		}
+		// A window's clock stands right only now; and version 0 did not say which layer
+		// it was, so that keys have to come in their order.
+		r.workers.hashes(b.now(), int(layer), f.b, kind == recordTimed || grows && in.version == 0)
 		return nil
 	}
 	return in.failed(nil, fmt.Sprintf("record %d adds to value %d what does not go into it", lsn, id))
@@ -202,6 +211,16 @@ func (r *recovery) growTo(v *recovered, c chain, layer int) error {
 		v.layers = append(v.layers, 0)
 	}
 	return nil
+}
+
+// growScalable makes sure that the filter has a layer.
+func (r *recovery) growScalable(p *paired, bits *bloom.Scalable, layer int) error {
+	if layer == int(p.layer) {
+		return nil
+	}
+	p.layer = uint32(layer)
+	r.workers.wait()
+	return bits.Replay(layer, nil)
 }
 
 // applyChange does all but adds.
@@ -417,7 +436,7 @@ type jobChunk struct {
 // those of the adds before.
 type jobAdd struct {
 	chain chain
-	layer int
+	layer int // of a chain, or of a filter of our own that grows
 	bits  hashed
 	n     int
 }
@@ -461,7 +480,11 @@ func (j *job) do() (err error) {
 		if len(j.isNew) < add.n {
 			j.isNew = make([]bool, add.n)
 		}
-		add.bits.AddHashes(hashes[:add.n], j.isNew[:add.n])
+		if grows, ok := add.bits.(*bloom.Scalable); ok {
+			err = cmp.Or(err, grows.Replay(add.layer, hashes[:add.n]))
+		} else {
+			add.bits.AddHashes(hashes[:add.n], j.isNew[:add.n])
+		}
 		hashes = hashes[add.n:]
 	}
 	j.pairs, j.hashes, j.adds = j.pairs[:0], j.hashes[:0], j.adds[:0]
@@ -513,9 +536,8 @@ func (w *workers) restore(c chain, iterator int64, bits []byte) {
 	}
 }
 
-// hashes adds to a filter of our own; to a window at once, as its clock stands right
-// only now.
-func (w *workers) hashes(bits hashed, b []byte, atOnce bool) {
+// hashes adds to a filter of our own.
+func (w *workers) hashes(bits hashed, layer int, b []byte, atOnce bool) {
 	if atOnce {
 		hashes := make([]uint64, len(b)/8)
 		for i := range hashes {
@@ -528,7 +550,7 @@ func (w *workers) hashes(bits hashed, b []byte, atOnce bool) {
 	for at := 0; at < len(b); at += 8 {
 		j.hashes = append(j.hashes, order.Uint64(b[at:]))
 	}
-	j.adds = append(j.adds, jobAdd{bits: bits, n: len(b) / 8})
+	j.adds = append(j.adds, jobAdd{bits: bits, layer: layer, n: len(b) / 8})
 	if len(j.pairs)+len(j.hashes) >= jobKeys {
 		w.send()
 	}
