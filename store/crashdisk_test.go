@@ -38,6 +38,7 @@ type crashDisk struct {
 	failed string // the site that was made to fail
 
 	meanwhile func() // called whenever a snapshot is made or written
+	changing  func() // called whenever a file is made
 
 	failSite string // calls from there fail
 	failSkip int    // but for so many
@@ -119,6 +120,9 @@ func (d *crashDisk) step(do func(map[string]*crashFile)) {
 }
 
 func (d *crashDisk) Create(name string) (diskFile, error) {
+	if d.changing != nil {
+		d.changing()
+	}
 	meanwhile := d.meanwhile
 	if !strings.HasPrefix(name, snapPrefix) {
 		meanwhile = nil

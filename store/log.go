@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/bits"
 	"sync"
 	"time"
@@ -208,7 +209,7 @@ func seal(records []byte, seed uint32) {
 	}
 }
 
-func writeAll(file diskFile, data []byte) error {
+func writeAll(file io.Writer, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}

@@ -121,6 +121,9 @@ func (l *Local) anew(start uint64, first bool) (segment, error) {
 // removeUnused removes what a crash has left of files that were being written: they
 // take room.
 func (l *Local) removeUnused(r *recovery) error {
+	if err := r.noBackup(); err != nil {
+		return err
+	}
 	for _, start := range r.unused {
 		if err := l.config.disk.Remove(segmentName(start)); err != nil {
 			return err
@@ -198,9 +201,13 @@ type recovery struct {
 	older  bool     // there are files from before
 	newest uint64   // start of the newest file that there is
 	unused []uint64 // segments that were begun and never used
-	seen   uint64   // the highest LSN of a value in the snapshot
-	next   uint64   // LSN behind the last record
-	last   *segment
+
+	backup    bool     // the directory is a backup
+	strangers []string // files there that are not part of it
+
+	seen uint64 // the highest LSN of a value in the snapshot
+	next uint64 // LSN behind the last record
+	last *segment
 
 	changes uint64 // records of the log that are no marks
 
@@ -224,10 +231,13 @@ func (r *recovery) run() (err error) {
 	if r.files, err = d.List(); err != nil {
 		return err
 	}
-	snapshots, segments := starts(r.files, snapPrefix), starts(r.files, segmentPrefix)
-	for _, start := range append(slices.Clone(snapshots), segments...) {
+	for _, start := range append(starts(r.files, snapPrefix), starts(r.files, segmentPrefix)...) {
 		r.newest = max(r.newest, start)
 	}
+	if err := r.fromBackup(); err != nil {
+		return err
+	}
+	snapshots, segments := starts(r.files, snapPrefix), starts(r.files, segmentPrefix)
 	if segments, err = r.passOverUnused(snapshots, segments); err != nil {
 		return err
 	}

@@ -67,6 +67,9 @@ func repair(config LocalConfig, agree func(unknown []string) bool) (err error) {
 	if _, err := l.anew(max(r.next, r.newest)+1, false); err != nil {
 		return fmt.Errorf("store: repairing: %w", err)
 	}
+	if err := r.noBackup(); err != nil {
+		return fmt.Errorf("store: repairing: %w", err)
+	}
 	for _, name := range r.files {
 		if len(starts([]string{name}, snapPrefix))+len(starts([]string{name}, segmentPrefix)) == 0 {
 			continue
