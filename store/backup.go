@@ -251,7 +251,11 @@ func (s *backupSource) fits(old *manifest, to disk) error {
 		return errors.New("the directory holds a backup of another store: give this one a directory of its own")
 	}
 	for _, f := range s.files {
-		if f.recordReader == nil || !f.isLog() || old.find(f.name) == nil {
+		if f.recordReader == nil || !f.isLog() {
+			continue
+		}
+		had := old.find(f.name)
+		if had == nil || had.size <= headBytes { // a start replaces a segment that is empty
 			continue
 		}
 		if same, err := f.sameHead(to); err != nil {

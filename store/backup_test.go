@@ -101,7 +101,7 @@ func TestBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	defer func() { l.Close() }()
 	take := func(copied, kept int) {
 		t.Helper()
 		r, err := Backup(dir, to)
@@ -144,6 +144,19 @@ func TestBackup(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(to, secretsName), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	take(1, 2)
+	if err := l.Snapshot(bg); err != nil {
+		t.Fatal(err)
+	}
+	take(2, 1)
+	if err := l.unlock(); err != nil { // the next start replaces the segment, which is empty
+		t.Fatal(err)
+	}
+	if l, err = OpenLocal(LocalConfig{Dir: dir, seams: seams{idle: true}}); err != nil {
+		t.Fatal(err)
+	}
+	take(1, 2)
+	addSome(t, l, "seen", 5000, 6000)
 	take(1, 2)
 	items := l.look([]byte("seen")).Info().Items
 
