@@ -42,12 +42,35 @@ type diskSource interface {
 // directory is the disk of the operating system.
 type directory string
 
+// heldDirectory is one that is kept open: so it can be synced also when the process
+// has no descriptor left.
+type heldDirectory struct {
+	directory
+	self *os.File
+}
+
 // openDirectory makes the directory, if there is none.
-func openDirectory(path string) (directory, error) {
+func openDirectory(path string) (*heldDirectory, error) {
 	if err := makeDurable(filepath.Clean(path)); err != nil {
-		return "", fmt.Errorf("store: making the data directory: %w", err)
+		return nil, fmt.Errorf("store: making the data directory: %w", err)
 	}
-	return directory(path), nil
+	self, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("store: the data directory: %w", err)
+	}
+	return &heldDirectory{directory(path), self}, nil
+}
+
+func (d *heldDirectory) SyncDir() error { return d.self.Sync() }
+
+// Lock is directory's. Without it, or after unlock, the directory is no longer open.
+func (d *heldDirectory) Lock() (unlock func() error, err error) {
+	release, err := d.directory.Lock()
+	if err != nil {
+		d.self.Close()
+		return nil, err
+	}
+	return func() error { return errors.Join(release(), d.self.Close()) }, nil
 }
 
 // makeDurable makes a directory and those above it that are missing, each with

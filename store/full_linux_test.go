@@ -100,3 +100,34 @@ func TestFullFileSystem(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestSyncWithoutDescriptors: a process that has too many files open can still sync
+// its directory; else a snapshot that was just renamed would have stopped the store.
+func TestSyncWithoutDescriptors(t *testing.T) {
+	d, err := openDirectory(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock, err := d.Lock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	none := limit
+	none.Cur = 0
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
+		t.Fatal(err)
+	}
+	_, openErr := d.Open(lockName)
+	syncErr := d.SyncDir()
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if openErr == nil || syncErr != nil {
+		t.Errorf("opening: %v; syncing the directory: %v", openErr, syncErr)
+	}
+}

@@ -21,9 +21,11 @@ func (l *Local) openFiles() (err error) {
 	}
 	began := time.Now()
 	if l.config.disk == nil {
-		if l.config.disk, err = openDirectory(l.config.Dir); err != nil {
+		d, err := openDirectory(l.config.Dir)
+		if err != nil {
 			return err
 		}
+		l.config.disk = d
 	}
 	if l.unlock, err = l.config.disk.Lock(); err != nil {
 		return fmt.Errorf("store: %w: stop the other server, or give this one another directory", err)

@@ -9,7 +9,7 @@ import "golang.org/x/sys/unix"
 // be known.
 func (d directory) room() (bytes uint64, ok bool) {
 	var s unix.Statfs_t
-	if err := unix.Statfs(string(d), &s); err != nil || s.Bsize <= 0 {
+	if err := unix.Statfs(string(d), &s); err != nil || s.Bsize <= 0 || s.Blocks == 0 { // some do not say
 		return 0, false
 	}
 	return s.Bavail * uint64(s.Bsize), true

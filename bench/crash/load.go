@@ -75,6 +75,7 @@ const (
 	wantOK     want = iota
 	wantNumber      // an integer
 	wantAdds        // an integer, or an array of them
+	wantMerge       // OK, or that the filters are unlike
 	wantSave        // OK: all that was acknowledged before is in a snapshot
 	wantAny         // anything but silence
 )
@@ -91,6 +92,10 @@ func (w *worker) take(r resp.Reply, expect want, sent time.Time) bool {
 		expect = wantAny // another worker's
 	}
 	switch expect {
+	case wantMerge:
+		if bad = r.Text != "OK" && !strings.HasPrefix(r.Text, "ERR unlike filters"); r.Text != "OK" {
+			op.merged = nil
+		}
 	case wantOK, wantSave:
 		bad = r.Kind != resp.SimpleString || r.Text != "OK"
 	case wantNumber:
@@ -159,7 +164,7 @@ func (w *worker) act(c *client, rng *rand.Rand, wants []want) []want {
 	case roll < 82:
 		if o := w.now[slot].object; o != nil && o.kind == "paired" && o.folds < mostFolds {
 			o.folds++
-			return w.change(c, wants, wantOK, nil, "BF.FOLD", w.name(slot), "2")
+			return w.change(c, wants, wantAny, nil, "BF.FOLD", w.name(slot), "2")
 		}
 		return wants
 	case roll < 85:
@@ -209,16 +214,20 @@ func (o *object) takes(from *object) bool {
 }
 
 // merge puts the keys of one filter into another. They are noted as keys of both.
+// It is refused if one has lost a fold in a crash.
 func (w *worker) merge(c *client, wants []want, into, from *object, name, other string) []want {
 	op := w.note(w.now)
 	op.merged, op.from = into, len(into.spans)
 	for _, s := range from.spans {
+		if s.acked.IsZero() && !s.certain {
+			continue // it may have been refused
+		}
 		into.spans = append(into.spans, span{from: s.from, count: s.count, op: w.first + len(w.ops) - 1})
 	}
 	op.to = len(into.spans)
 	into.keys += from.keys
 	c.command("BF.MERGE", name, other)
-	return append(wants, wantOK)
+	return append(wants, wantMerge)
 }
 
 // reserve makes a filter of any kind in place of what there is.
