@@ -17,7 +17,7 @@ func TestReplay(t *testing.T) {
 	var layers [][]uint64 // new keys
 	for i := range uint64(keys) {
 		if f.AddHash(hashOf(i)) {
-			for len(layers) < len(f.Layers()) {
+			for len(layers) < len(f.Sizes()) {
 				layers = append(layers, nil)
 			}
 			layers[len(layers)-1] = append(layers[len(layers)-1], hashOf(i))
@@ -44,7 +44,7 @@ func TestReplay(t *testing.T) {
 			t.Fatalf("key %d is absent", i)
 		}
 	}
-	if got, want := len(g.Layers()), len(layers); got != want {
+	if got, want := len(g.Sizes()), len(layers); got != want {
 		t.Errorf("%d layers, want %d", got, want)
 	}
 	_, room := f.Newest()
