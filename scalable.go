@@ -212,8 +212,7 @@ func (f *Scalable) grow(c *chain) {
 		f.chain.Store(f.overfull(c, err))
 		return
 	}
-	layers := append([]*SyncFilter{layer, c.layers[0].freeze()}, c.layers[1:]...)
-	f.chain.Store(newChain(layers, layerRoom(plan)))
+	f.chain.Store(f.grown(c, layer))
 }
 
 // overfull is c when there may be no other layer, for the reason err.

@@ -182,16 +182,22 @@ type savingStore struct {
 	*fakeStore
 	ends    chan error
 	begun   atomic.Int64
-	failure atomic.Pointer[error]
+	failure atomic.Pointer[error] // the store has stopped
+	unsaved atomic.Pointer[error] // how the last snapshot ended
 }
 
 func (s *savingStore) Snapshot(context.Context) error {
 	s.begun.Add(1)
-	return <-s.ends
+	err := <-s.ends
+	s.unsaved.Store(&err)
+	return err
 }
 
 func (s *savingStore) Stats() (stats store.Stats) {
 	stats.Recovered.Fresh = true
+	if err := s.unsaved.Load(); err != nil {
+		stats.SnapshotFailure = *err
+	}
 	if err := s.failure.Load(); err != nil {
 		stats.Failure, stats.SnapshotFailure = *err, *err
 	}
@@ -219,10 +225,10 @@ func TestBackgroundSaves(t *testing.T) {
 	info("rdb_bgsave_in_progress:1", "rdb_last_bgsave_status:ok")
 	st.ends <- errors.New("no room")
 	waitFor(t, func() bool { return st.begun.Load() == 2 })
-	info("rdb_bgsave_in_progress:1", "rdb_last_bgsave_status:err")
+	info("rdb_bgsave_in_progress:1", "rdb_last_bgsave_status:err", "bloomery_last_snapshot_error:no room")
 	st.ends <- nil
 	waitFor(t, func() bool { return strings.Contains(w.must(t, "INFO persistence"), "rdb_bgsave_in_progress:0\r\n") })
-	info("rdb_last_bgsave_status:ok")
+	info("rdb_last_bgsave_status:ok", "bloomery_last_snapshot_error:")
 	if n := st.begun.Load(); n != 2 {
 		t.Errorf("%d snapshots, want 2", n)
 	}

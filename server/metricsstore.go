@@ -22,6 +22,8 @@ var (
 	metricSnapshotSize  = newMetric("store_snapshot_bytes", gauge, "The newest snapshot.")
 	metricSnapshotAge   = newMetric("store_snapshot_age_seconds", gauge, "Age of the newest snapshot.")
 	metricSnapshotTime  = newMetric("store_snapshot_seconds", gauge, "Time that writing it took.")
+	metricSnapshotFails = newMetric("store_snapshot_failures_total", counter, "Snapshots that failed. Nothing is lost by that: the log has what they would have, and they are tried again.")
+	metricSnapshotBad   = newMetric("store_snapshot_failed", gauge, "1 if the last attempt to write a snapshot failed, as on a full disk.")
 	metricRecovery      = newMetric("store_recovery_seconds", gauge, "Time until the store was ready, at the start.")
 	metricRecoveredAdds = newMetric("store_recovery_adds", gauge, "Adds found in the log, at the start.")
 	metricTorn          = newMetric("store_recovery_torn_bytes", gauge, "Bytes behind the last whole record of the log, at the start: the end was not a clean one. What was acknowledged at the durability always is not among them.")
@@ -32,11 +34,13 @@ var (
 const firstSync = 64 * time.Microsecond
 
 func collectStore(s store.Stats, one func(*Metric, float64, ...string), to chan<- prometheus.Metric) {
-	stopped := 0.
-	if s.Failure != nil {
-		stopped = 1
+	oneIf := func(failure error) float64 {
+		if failure != nil {
+			return 1
+		}
+		return 0
 	}
-	one(metricStopped, stopped)
+	one(metricStopped, oneIf(s.Failure))
 	one(metricLogSize, float64(s.LogBytes))
 	one(metricLogBytes, float64(s.Log.Bytes))
 	one(metricLogRecords, float64(s.Log.Records))
@@ -56,6 +60,8 @@ func collectStore(s store.Stats, one func(*Metric, float64, ...string), to chan<
 		one(metricSnapshotAge, time.Since(s.SnapshotAt).Seconds())
 		one(metricSnapshotTime, s.SnapshotTime.Seconds())
 	}
+	one(metricSnapshotFails, float64(s.SnapshotFailures))
+	one(metricSnapshotBad, oneIf(s.SnapshotFailure))
 	one(metricRecovery, s.Recovered.Took.Seconds())
 	one(metricRecoveredAdds, float64(s.Recovered.Adds))
 	one(metricTorn, float64(s.Recovered.TornBytes))

@@ -135,7 +135,6 @@ type saving struct {
 	mu      sync.Mutex
 	running bool // guarded by mu, as all below
 	again   bool // BGSAVE SCHEDULE has asked for another one
-	failed  bool // the last one
 }
 
 // informed is what a server keeps for INFO alone.
@@ -159,19 +158,18 @@ func (v *saving) begin(schedule bool) bool {
 }
 
 // end is true if the caller has to write another snapshot.
-func (v *saving) end(err error) (again bool) {
+func (v *saving) end() (again bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.failed = err != nil
 	v.running, v.again = v.again, false
 	return v.running
 }
 
-// shown is what INFO says of it.
-func (v *saving) shown() (running, failed bool) {
+// underway is what INFO says of it.
+func (v *saving) underway() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.running, v.failed
+	return v.running
 }
 
 func (c *Client) save(args [][]byte) {
@@ -186,7 +184,7 @@ func (c *Client) save(args [][]byte) {
 		return
 	}
 	err := st.Snapshot(s.ctx)
-	if s.saving().end(err) {
+	if s.saving().end() {
 		go s.saveOn(st)
 	}
 	switch {
@@ -225,7 +223,7 @@ func (s *Server) saveOn(st snapshotter) {
 		if err != nil {
 			s.log.Error("the snapshot that BGSAVE asked for failed", "error", err)
 		}
-		again = s.saving().end(err)
+		again = s.saving().end()
 	}
 }
 
@@ -362,14 +360,16 @@ func human(bytes uint64) string {
 }
 
 func (c *Client) infoPersistence() []field {
-	running, failed := c.server.saving().shown()
-	stopped := false
+	failed, stopped, why := false, false, ""
 	if st, ok := c.server.store.(keepsStats); ok {
 		stats := st.Stats()
-		failed, stopped = failed || stats.SnapshotFailure != nil, stats.Failure != nil
+		failed, stopped = stats.SnapshotFailure != nil, stats.Failure != nil
+		if failed {
+			why = strings.Join(strings.Fields(stats.SnapshotFailure.Error()), " ") // on one line
+		}
 	}
 	inProgress := 0
-	if running {
+	if c.server.saving().underway() {
 		inProgress = 1
 	}
 	status := func(bad bool) string {
@@ -379,7 +379,7 @@ func (c *Client) infoPersistence() []field {
 		return "ok"
 	}
 	return []field{{"loading", 0}, {"async_loading", 0}, {"rdb_changes_since_last_save", 0}, {"rdb_bgsave_in_progress", inProgress},
-		{"rdb_last_save_time", c.server.lastSnapshot().Unix()}, {"rdb_last_bgsave_status", status(failed)}, {"aof_enabled", 0},
+		{"rdb_last_save_time", c.server.lastSnapshot().Unix()}, {"rdb_last_bgsave_status", status(failed)}, {"bloomery_last_snapshot_error", why}, {"aof_enabled", 0},
 		{"aof_rewrite_in_progress", 0}, {"aof_last_bgrewrite_status", "ok"}, {"aof_last_write_status", status(stopped)}}
 }
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"math/rand/v2"
@@ -39,6 +38,10 @@ type crashDisk struct {
 	failed string // the site that was made to fail
 
 	meanwhile func() // called whenever a snapshot is made or written
+	changing  func() // called whenever a file is made
+
+	full       float64 // the share of snapshots that fail, at some call
+	fullFaults int     // and how many did
 
 	failSite string // calls from there fail
 	failSkip int    // but for so many
@@ -120,6 +123,9 @@ func (d *crashDisk) step(do func(map[string]*crashFile)) {
 }
 
 func (d *crashDisk) Create(name string) (diskFile, error) {
+	if d.changing != nil {
+		d.changing()
+	}
 	meanwhile := d.meanwhile
 	if !strings.HasPrefix(name, snapPrefix) {
 		meanwhile = nil
@@ -136,8 +142,17 @@ func (d *crashDisk) Create(name string) (diskFile, error) {
 		return nil, fs.ErrExist
 	}
 	file := &crashFile{}
+	fails := ""
+	if strings.HasPrefix(name, snapPrefix) && d.full > 0 && d.rng.Float64() < d.full {
+		fails = []string{"Create", "Write", "Sync", "Close"}[d.rng.IntN(4)]
+		d.fullFaults++
+		d.failed = fmt.Sprint("snapshot fault ", d.fullFaults)
+		if fails == "Create" {
+			return nil, errSpace
+		}
+	}
 	d.step(func(files map[string]*crashFile) { files[name] = file })
-	return &crashHandle{d, file, meanwhile}, nil
+	return &crashHandle{d, file, meanwhile, fails}, nil
 }
 
 func (d *crashDisk) Append(name string) (diskFile, error) {
@@ -150,10 +165,15 @@ func (d *crashDisk) Append(name string) (diskFile, error) {
 	if file == nil {
 		return nil, fs.ErrNotExist
 	}
-	return &crashHandle{d, file, nil}, nil
+	return &crashHandle{d, file, nil, ""}, nil
 }
 
-func (d *crashDisk) Open(name string) (io.ReadCloser, error) {
+// crashSource is what a file was when it was opened.
+type crashSource struct{ *bytes.Reader }
+
+func (crashSource) Close() error { return nil }
+
+func (d *crashDisk) Open(name string) (diskSource, error) {
 	fault, err := d.call("Open")
 	defer d.mutex.Unlock()
 	if err := errors.Join(fault, err); err != nil {
@@ -163,12 +183,17 @@ func (d *crashDisk) Open(name string) (io.ReadCloser, error) {
 	if file == nil {
 		return nil, fs.ErrNotExist
 	}
-	return io.NopCloser(bytes.NewReader(file.cache)), nil
+	return crashSource{bytes.NewReader(file.cache)}, nil
 }
 
 func (d *crashDisk) Rename(from, to string) error {
 	fault, err := d.call("Rename")
 	defer d.mutex.Unlock()
+	if fault == nil && err == nil && strings.HasPrefix(to, snapPrefix) && d.rng.Float64() < d.full/4 {
+		d.fullFaults++
+		d.failed = fmt.Sprint("snapshot fault ", d.fullFaults)
+		fault = errIO
+	}
 	if err := errors.Join(fault, err); err != nil {
 		return err
 	}
@@ -223,6 +248,15 @@ type crashHandle struct {
 	disk      *crashDisk
 	file      *crashFile
 	meanwhile func()
+	fails     string // the call that finds no space
+}
+
+// full is the error of the call if it has to fail.
+func (h *crashHandle) full(call string, fault, err error) (error, error) {
+	if h.fails == call && fault == nil && err == nil {
+		fault = errSpace
+	}
+	return fault, err
 }
 
 func (h *crashHandle) Write(b []byte) (int, error) {
@@ -230,6 +264,7 @@ func (h *crashHandle) Write(b []byte) (int, error) {
 		h.meanwhile()
 	}
 	fault, err := h.disk.call("Write")
+	fault, err = h.full("Write", fault, err)
 	defer h.disk.mutex.Unlock()
 	if err != nil {
 		// The power went while it was written.
@@ -261,6 +296,7 @@ func (f *crashFile) write(b []byte) {
 
 func (h *crashHandle) Sync() error {
 	fault, err := h.disk.call("Sync")
+	fault, err = h.full("Sync", fault, err)
 	defer h.disk.mutex.Unlock()
 	if err != nil {
 		return err
@@ -280,6 +316,7 @@ func (h *crashHandle) Sync() error {
 
 func (h *crashHandle) Close() error {
 	fault, err := h.disk.call("Close")
+	fault, err = h.full("Close", fault, err)
 	defer h.disk.mutex.Unlock()
 	return errors.Join(fault, err)
 }
@@ -316,6 +353,7 @@ func (f *crashFile) left(rng *rand.Rand) []byte {
 // the cache of the process before.
 func (d *crashDisk) restart(power bool) *crashDisk {
 	next := newCrashDisk(d.rng)
+	next.full, next.fullFaults = d.full, d.fullFaults
 	next.sites, next.failSite, next.failSkip, next.failed = d.sites, d.failSite, d.failSkip, d.failed
 	if !power {
 		next.cached, next.synced, next.steps = d.cached, d.synced, d.steps

@@ -250,13 +250,13 @@ func FuzzRecords(f *testing.F) {
 		if isSnapshot {
 			name, next, magic = snapshot, 1, fileMagicSnap
 		}
-		file := fileHead(magic, starts([]string{log}, segmentPrefix)[0], 1)
+		file := fileHead{start: starts([]string{log}, segmentPrefix)[0], salt: 1, store: p.store.id}.encode(magic)
 		for len(bare) > 2 {
 			n := min(int(order.Uint16(bare)), len(bare)-2)
 			record := append(order.AppendUint64(nil, next), bare[2:][:n]...)
 			next++
 			file = order.AppendUint32(file, uint32(len(record)))
-			file = order.AppendUint32(file, sum(1, record))
+			file = order.AppendUint32(file, sum(seed(1), record))
 			file = append(file, record...)
 			bare = bare[2+n:]
 		}

@@ -17,7 +17,7 @@ import (
 type disk interface {
 	Create(name string) (diskFile, error) // for writing; there must not be one
 	Append(name string) (diskFile, error) // for writing on
-	Open(name string) (io.ReadCloser, error)
+	Open(name string) (diskSource, error)
 	Rename(from, to string) error // in place of what has the name
 	Remove(name string) error
 	List() (names []string, err error)
@@ -32,15 +32,45 @@ type diskFile interface {
 	Close() error
 }
 
+// diskSource is a file that is being read. It stays as it is if another one gets its
+// name.
+type diskSource interface {
+	io.ReadSeekCloser
+	io.ReaderAt
+}
+
 // directory is the disk of the operating system.
 type directory string
 
+// heldDirectory is one that is kept open: so it can be synced also when the process
+// has no descriptor left.
+type heldDirectory struct {
+	directory
+	self *os.File
+}
+
 // openDirectory makes the directory, if there is none.
-func openDirectory(path string) (directory, error) {
+func openDirectory(path string) (*heldDirectory, error) {
 	if err := makeDurable(filepath.Clean(path)); err != nil {
-		return "", fmt.Errorf("store: making the data directory: %w", err)
+		return nil, fmt.Errorf("store: making the data directory: %w", err)
 	}
-	return directory(path), nil
+	self, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("store: the data directory: %w", err)
+	}
+	return &heldDirectory{directory(path), self}, nil
+}
+
+func (d *heldDirectory) SyncDir() error { return d.self.Sync() }
+
+// Lock is directory's. Without it, or after unlock, the directory is no longer open.
+func (d *heldDirectory) Lock() (unlock func() error, err error) {
+	release, err := d.directory.Lock()
+	if err != nil {
+		d.self.Close()
+		return nil, err
+	}
+	return func() error { return errors.Join(release(), d.self.Close()) }, nil
 }
 
 // makeDurable makes a directory and those above it that are missing, each with
@@ -76,9 +106,16 @@ func (d directory) write(name string, flag int) (diskFile, error) {
 	return &dataFile{file}, nil
 }
 
-func (d directory) Open(name string) (io.ReadCloser, error) { return os.Open(d.path(name)) }
-func (d directory) Rename(from, to string) error            { return os.Rename(d.path(from), d.path(to)) }
-func (d directory) Remove(name string) error                { return os.Remove(d.path(name)) }
+func (d directory) Open(name string) (diskSource, error) {
+	file, err := os.Open(d.path(name))
+	if err != nil {
+		return nil, err // and no *os.File that is nil
+	}
+	return file, nil
+}
+
+func (d directory) Rename(from, to string) error { return os.Rename(d.path(from), d.path(to)) }
+func (d directory) Remove(name string) error     { return os.Remove(d.path(name)) }
 
 func (d directory) List() ([]string, error) {
 	entries, err := os.ReadDir(string(d))

@@ -36,6 +36,10 @@ type LocalConfig struct {
 	// have changed. Zero means 5 minutes.
 	SnapshotEvery time.Duration
 
+	// Warn is called with errors that stop nothing: of snapshots that were not asked
+	// for. They are tried again. It may be nil.
+	Warn func(err error)
+
 	// Generations is that of new windows, see bloom.WindowConfig. Zero means 4.
 	Generations int
 
@@ -66,6 +70,7 @@ type seams struct {
 type Local struct {
 	config LocalConfig
 	secret []byte
+	id     storeID // in all files of the directory
 	names  *names
 	count  atomic.Int64 // names
 
@@ -102,7 +107,11 @@ type Local struct {
 		took  time.Duration
 		bytes uint64
 		count uint64
-		err   error // of the last attempt
+
+		err      error         // of the last attempt
+		failures uint64        // since the store was opened
+		pause    time.Duration // before the next attempt that comes by itself
+		retry    time.Time     // when that may come
 	}
 }
 
@@ -342,7 +351,9 @@ func (l *Local) eachSecond() {
 	if l.snapshotting.TryLock() { // the next second may come first
 		l.done.Go(func() {
 			defer l.snapshotting.Unlock()
-			l.checkpoint()
+			if err := l.checkpoint(); err != nil && l.config.Warn != nil && !errors.Is(err, ErrStopped) {
+				l.config.Warn(err)
+			}
 		})
 	}
 }
@@ -351,8 +362,11 @@ func (l *Local) eachSecond() {
 // waited long enough.
 func (l *Local) wantsSnapshot() bool {
 	l.last.Lock()
-	known := l.last.known
+	known, retry, failed := l.last.known, l.last.retry, l.last.err != nil
 	l.last.Unlock()
+	if failed {
+		return !time.Now().Before(retry)
+	}
 	if l.unlogged.Load() && time.Since(known) >= l.config.SnapshotEvery {
 		return true
 	}
@@ -370,7 +384,9 @@ func (l *Local) Snapshot(ctx context.Context) error {
 
 // Close makes all adds durable, at any level, and ends the store. It takes a
 // snapshot if anything has changed since the last, so that nothing is left to be
-// done again at the next start. It may be called twice. Filters that are still in
+// done again at the next start. If that fails, as when the disk is full, the log has
+// everything all the same, and it is an error only if there were adds at the level
+// Unlogged: Stats tells of it. Close may be called twice. Filters that are still in
 // hand can be asked, but what is added is lost.
 func (l *Local) Close() (err error) {
 	l.closing.Do(func() {
@@ -384,6 +400,13 @@ func (l *Local) Close() (err error) {
 		defer l.checkpointing.Unlock()
 		if (l.unlogged.Load() || l.leftovers.Load() || l.log.unsaved()) && l.log.stopped() == nil {
 			err = l.checkpointAlone()
+			switch {
+			case err == nil || l.log.stopped() != nil:
+			case l.unlogged.Load():
+				err = fmt.Errorf("%w: what was added at the level %v since the last snapshot is lost", err, Unlogged)
+			default:
+				err = nil
+			}
 		}
 		err = errors.Join(err, l.log.close(), l.unlock())
 	})

@@ -2,11 +2,9 @@ package store
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
+	"io"
 	"math/bits"
 	"sync"
 	"time"
@@ -71,50 +69,18 @@ type log struct {
 	counts  LogStats
 }
 
-// segment is a file of the log.
+// segment is a file of the log: its head, and how long it is.
 type segment struct {
-	start uint64 // the LSN of its first record
-	salt  uint64 // goes into the checksums, so that no other file's records have them
+	fileHead
 	bytes uint64
 }
 
-const (
-	fileMagicLog  = "bloomlog"
-	fileMagicSnap = "bloomsnp"
-	fileVersion   = 0
-	headBytes     = 40
-	keepBuffer    = 8 << 20 // larger buffers are given back
-)
+const keepBuffer = 8 << 20 // larger buffers are given back
 
 func newLog(l *Local, next uint64) *log {
 	g := &log{local: l, disk: l.config.disk, flaw: l.config.flaw, next: next, written: next, synced: next, urgent: next, marked: next, changes: next, saved: next}
 	g.turn.L = g
 	return g
-}
-
-// fileHead is what stands before the records of a file: a magic, the LSN that it
-// begins with, and a salt.
-func fileHead(magic string, start, salt uint64) []byte {
-	b := append(make([]byte, 0, headBytes), magic...)
-	b = order.AppendUint32(b, fileVersion)
-	b = order.AppendUint32(b, 0)
-	b = order.AppendUint64(b, start)
-	b = order.AppendUint64(b, salt)
-	b = order.AppendUint32(b, 0)
-	return order.AppendUint32(b, crc32.Checksum(b, castagnoli))
-}
-
-func newSalt() uint64 {
-	var b [8]byte
-	rand.Read(b[:])
-	return binary.LittleEndian.Uint64(b[:])
-}
-
-// sum is the checksum of a record in a file with this salt.
-func sum(salt uint64, record []byte) uint32 {
-	var b [8]byte
-	order.PutUint64(b[:], salt)
-	return crc32.Update(crc32.Checksum(b[:], castagnoli), castagnoli, record)
 }
 
 // begin appends the beginning of a record, and leaves the log locked until end
@@ -196,7 +162,7 @@ func (g *log) write(andSync bool) {
 	g.buffer, g.spare = g.spare[:0], nil
 	g.Unlock()
 
-	seal(data, segment.salt)
+	seal(data, seed(segment.salt))
 	err := writeAll(file, data)
 	var took time.Duration
 	if err == nil && andSync && g.flaw != flawAnswerEarly {
@@ -235,15 +201,15 @@ func (g *log) mark() {
 }
 
 // seal gives the records their checksums.
-func seal(records []byte, salt uint64) {
+func seal(records []byte, seed uint32) {
 	for len(records) > 0 {
 		end := frameBytes + int(order.Uint32(records))
-		order.PutUint32(records[4:], sum(salt, records[frameBytes:end]))
+		order.PutUint32(records[4:], sum(seed, records[frameBytes:end]))
 		records = records[end:]
 	}
 }
 
-func writeAll(file diskFile, data []byte) error {
+func writeAll(file io.Writer, data []byte) error {
 	if len(data) == 0 {
 		return nil
 	}
@@ -377,7 +343,7 @@ func (g *log) rotate() (start uint64, err error) {
 	g.syncing.Unlock() // not before the file is the new one, for syncNow
 	g.busy = false
 	g.turn.Broadcast()
-	if errors.Is(err, errNotBegun) { // the old one is as it was
+	if errors.Is(err, errNotWritten) { // the old one is as it was
 		return 0, err
 	}
 	if err != nil {
@@ -392,15 +358,21 @@ func (g *log) rotate() (start uint64, err error) {
 
 // create makes a segment whose first record will be start.
 func (g *log) create(start uint64) (diskFile, segment, error) {
-	seg := segment{start: start, salt: newSalt(), bytes: headBytes}
-	err := put(g.disk, segmentName(start), g.flaw, func(file diskFile) error {
-		return writeAll(file, fileHead(fileMagicLog, start, seg.salt))
-	})
+	seg, err := newSegment(g.disk, g.flaw, fileHead{start: start, store: g.local.id})
 	if err != nil {
 		return nil, seg, err
 	}
 	file, err := g.disk.Append(segmentName(start))
 	return file, seg, err
+}
+
+// newSegment writes the file of an empty segment. The head needs no salt.
+func newSegment(d disk, flaw flaw, head fileHead) (segment, error) {
+	head.version, head.salt = fileVersion, newSalt()
+	err := put(d, segmentName(head.start), flaw, func(file diskFile) error {
+		return writeAll(file, head.encode(fileMagicLog))
+	})
+	return segment{head, headBytes}, err
 }
 
 // isSaved notes that a snapshot has all before start, and that the segments from

@@ -24,6 +24,10 @@ type paired struct {
 	left    atomic.Int64
 	charged atomic.Uint64 // bytes that were granted for the bits
 
+	// layer is the newest of a filter that grows, counted from the oldest, 0. It
+	// changes only while left is used up, and is found out then.
+	layer uint32
+
 	moving   sync.Mutex
 	incoming *incoming // a dump that is being loaded, guarded by the gate
 	outgoing *outgoing // a dump that is being read, guarded by moving
@@ -170,7 +174,7 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 	gate := v.gate()
 	gate.RLock()
 	if p.left.Add(-int64(len(keys))) >= 0 {
-		p.addHashes(v, hashes, isNew)
+		p.addHashes(v, hashes, isNew, false)
 		gate.RUnlock()
 		return len(keys), nil
 	}
@@ -195,15 +199,16 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 			fit = 1
 		}
 		n := int(min(fit, uint64(len(hashes)-done)))
-		p.addHashes(v, hashes[done:][:n], isNew[done:][:n])
+		p.addHashes(v, hashes[done:][:n], isNew[done:][:n], true)
 		done += n
 	}
 	p.left.Store(int64(min(p.room(), math.MaxInt64)))
 	return done, err
 }
 
-// addHashes adds, counts and logs.
-func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool) {
+// addHashes adds, counts and logs. The filter grows only where the gate is held
+// alone, and then before the first of the keys: so all of them come into one layer.
+func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool, alone bool) {
 	l := p.local
 	l.underway.RLock()
 	at := int64(0)
@@ -212,7 +217,10 @@ func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool) {
 	}
 	n := p.now().AddHashes(hashes, isNew)
 	p.items.Add(uint64(n))
-	v.logHashes(at, n, hashes, isNew)
+	if bits, ok := p.now().(*bloom.Scalable); ok && alone {
+		p.layer = uint32(len(bits.Sizes()) - 1)
+	}
+	v.logHashes(at, p.layer, n, hashes, isNew)
 	l.underway.RUnlock()
 }
 

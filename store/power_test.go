@@ -47,6 +47,7 @@ type plant struct {
 	later  int          // of the states, so many came while a snapshot was taken
 	acked  int          // adds that were acknowledged
 	dead   bool         // the store has stopped, or the power went
+	why    error        // what stopped it
 }
 
 var errLost = errors.New("lost")
@@ -203,7 +204,7 @@ func (p *plant) add(name string) {
 // commit makes what was done certain, as far as the level goes.
 func (p *plant) commit() {
 	if err := p.store.Commit(bg); err != nil {
-		p.dead = true
+		p.dead, p.why = true, err
 		return
 	}
 	p.killed = []modelState{p.now()}
@@ -227,9 +228,10 @@ func (p *plant) certainBut(later int) {
 func (p *plant) second() {
 	p.clock = p.clock.Add(time.Second)
 	p.store.sweep()
+	p.store.last.retry = time.Time{} // it comes in seconds of another clock
 	p.meanwhile(p.store.eachSecond)
-	if p.store.log.stopped() != nil {
-		p.dead = true
+	if err := p.store.log.stopped(); err != nil {
+		p.dead, p.why = true, err
 		return
 	}
 	if p.flaw != flawAnswerEarly { // with that it is only at Always that a promise is broken
@@ -486,6 +488,28 @@ func TestFaults(t *testing.T) {
 	t.Logf("%d runs: all %d call sites had faults; of %d adds acknowledged 0 lost", runs, len(sites), acked)
 	if missed := bare(); len(missed) > 0 {
 		t.Errorf("call sites that hardly failed: %q", missed)
+	}
+}
+
+// TestSnapshotFaults lets snapshots fail now and then, wherever they may, and takes
+// the power away besides: no snapshot stops the store, and nothing is lost.
+func TestSnapshotFaults(t *testing.T) {
+	acked, faults := 0, 0
+	for i := range max(*powerCuts/4, 100) {
+		p := newPlant(uint64(3_000_000+i), []Level{Always, EverySecond}[i%2], flawNone)
+		p.disk.full = []float64{0.2, 0.5, 0.9}[i%3]
+		if err := powerRun(p, false); err != nil {
+			t.Fatalf("seed %d, level %v, after %s: %v", 3_000_000+i, p.level, p.disk.failed, err)
+		}
+		if p.why != nil && !errors.Is(p.why, errPower) {
+			t.Fatalf("seed %d: a snapshot has stopped the store: %v", 3_000_000+i, p.why)
+		}
+		acked += p.acked
+		faults += p.disk.fullFaults
+	}
+	t.Logf("%d snapshots failed: of %d adds acknowledged 0 lost", faults, acked)
+	if faults < 100 {
+		t.Errorf("only %d snapshots failed", faults)
 	}
 }
 

@@ -95,9 +95,9 @@ func (v *value) logPairs(layer int, pairs []interop.Pair, isNew []bool) {
 	g.end(b[:at], v.level)
 }
 
-// logHashes logs the hashes that are new; of a window, at is not zero, all: old keys
-// are remembered for longer.
-func (v *value) logHashes(at int64, n int, hashes []uint64, isNew []bool) {
+// logHashes logs the hashes that are new, all in one layer; of a window, at is not
+// zero, all: old keys are remembered for longer.
+func (v *value) logHashes(at int64, layer uint32, n int, hashes []uint64, isNew []bool) {
 	if n == 0 && at == 0 || !v.keeps() {
 		return
 	}
@@ -109,7 +109,7 @@ func (v *value) logHashes(at int64, n int, hashes []uint64, isNew []bool) {
 		b = order.AppendUint64(b, uint64(at))
 	} else {
 		b = g.begin(recordHashes)
-		b = appendAdds(b, v.id, 0, uint32(n))
+		b = appendAdds(b, v.id, layer, uint32(n))
 	}
 	for i, h := range hashes {
 		if at != 0 || isNew[i] {

@@ -21,9 +21,11 @@ func (l *Local) openFiles() (err error) {
 	}
 	began := time.Now()
 	if l.config.disk == nil {
-		if l.config.disk, err = openDirectory(l.config.Dir); err != nil {
+		d, err := openDirectory(l.config.Dir)
+		if err != nil {
 			return err
 		}
+		l.config.disk = d
 	}
 	if l.unlock, err = l.config.disk.Lock(); err != nil {
 		return fmt.Errorf("store: %w: stop the other server, or give this one another directory", err)
@@ -51,18 +53,25 @@ func (l *Local) begin() error {
 // anything followed it.
 //
 // If the log is longer than the filters are large, a snapshot of them takes its
-// place. So it does if the log ends before what the snapshot has seen, which it does
-// only on a disk that loses what was synced: numbers must not be given again, as
-// records are passed over that a value's LSN says are in it.
+// place, if there is room for it. So it does if the log ends before what the snapshot
+// has seen, which it does only on a disk that loses what was synced: numbers must not
+// be given again, as records are passed over that a value's LSN says are in it. And
+// so it does if the files are of an older version.
 func (l *Local) serveFrom(r *recovery) (err error) {
 	l.log = newLog(l, r.next)
+	must := r.found.Fresh || r.old || r.next < r.seen && l.config.flaw != flawNumbersAgain
 	switch {
-	case l.config.flaw == flawSameSegment && r.last != nil:
+	case l.config.flaw == flawSameSegment && r.last != nil && !must:
 		l.log.segment = *r.last
 		l.log.file, err = l.config.disk.Append(segmentName(r.last.start))
 		return err
-	case r.found.Fresh || r.found.LogBytes > l.used.Load() || r.next < r.seen && l.config.flaw != flawNumbersAgain:
-		err = l.startAnew(max(r.next, r.newest, r.seen) + 1)
+	case must:
+		err = l.startAnew(r)
+	case r.found.LogBytes > l.used.Load():
+		if err = l.startAnew(r); errors.Is(err, errNotWritten) { // and all files are as they were
+			l.snapshotFailed(err)
+			err = l.goOn(r)
+		}
 	default:
 		err = l.goOn(r)
 	}
@@ -72,35 +81,76 @@ func (l *Local) serveFrom(r *recovery) (err error) {
 	return nil
 }
 
-// startAnew writes all to a snapshot, and begins a log at start.
-func (l *Local) startAnew(start uint64) error {
+// startAnew begins a log behind all numbers that there are, and writes everything to
+// a snapshot of the same number. The log comes first: so a snapshot without its log
+// is always damage, and it is a log that is empty and has no snapshot which a crash
+// may leave.
+func (l *Local) startAnew(r *recovery) error {
+	start := max(r.next, r.newest, r.seen) + 1
 	l.log = newLog(l, start)
-	if err := l.removeOld(0); err != nil { // files that were being written take room
+	if err := l.removeUnused(r); err != nil {
 		return err
 	}
-	err := l.snapshot(start, l.nextID, l.allNamed(), snapshotMayBeAlone)
-	if err == nil {
-		err = l.removeOld(start)
+	seg, err := l.anew(start, r.found.Fresh)
+	if err != nil {
+		return err
 	}
-	if err == nil {
-		l.log.file, l.log.segment, err = l.log.create(start)
+	if err := l.removeOld(start); err != nil {
+		return err
 	}
+	l.log.segment = seg
+	l.log.file, err = l.config.disk.Append(segmentName(start))
 	return err
+}
+
+// anew writes an empty segment, and a snapshot of all values.
+func (l *Local) anew(start uint64, first bool) (segment, error) {
+	head := fileHead{start: start, store: l.id, flags: segmentAnew}
+	if first {
+		head.flags |= segmentFirst
+	}
+	seg, err := newSegment(l.config.disk, l.config.flaw, head)
+	if err != nil {
+		return seg, err
+	}
+	err = l.snapshot(start, l.nextID, l.allNamed())
+	if errors.Is(err, errNotWritten) {
+		l.config.disk.Remove(segmentName(start)) // else the next start passes it over
+	}
+	return seg, err
+}
+
+// removeUnused removes what a crash has left of files that were being written: they
+// take room.
+func (l *Local) removeUnused(r *recovery) error {
+	if err := r.noBackup(); err != nil {
+		return err
+	}
+	for _, start := range r.unused {
+		if err := l.config.disk.Remove(segmentName(start)); err != nil {
+			return err
+		}
+	}
+	r.unused = nil
+	return l.removeOld(0)
 }
 
 // goOn leaves the files as they are, but for the last one of the log.
 func (l *Local) goOn(r *recovery) (err error) {
+	l.log = newLog(l, r.next)
 	g, d := l.log, l.config.disk
 	if r.changes > 0 {
 		g.saved = r.start
 	}
 	g.earlier = r.found.LogBytes
 	l.leftovers.Store(r.older)
+	l.last.Lock()
 	l.last.at, l.last.bytes, l.last.known = r.taken, r.found.Bytes, time.Now()
-	if err := l.removeOld(0); err != nil { // files that were being written
+	l.last.Unlock()
+	if err := l.removeUnused(r); err != nil {
 		return err
 	}
-	if last := r.last; last != nil && last.bytes > headBytes && g.flaw != flawLogKept {
+	if last := r.last; last != nil && last.bytes > last.fileHead.bytes() && g.flaw != flawLogKept {
 		err = put(d, segmentName(last.start), g.flaw, func(file diskFile) error {
 			return copySegment(d, *last, file)
 		})
@@ -120,13 +170,13 @@ func copySegment(d disk, of segment, to diskFile) error {
 	}
 	defer in.close()
 	in.next = of.start
-	data := fileHead(fileMagicLog, of.start, of.salt)
+	data := of.encode(fileMagicLog)
 	for in.at < of.bytes {
 		if _, _, err := in.read(); err != nil {
 			return in.failed(err, "")
 		}
 		data = order.AppendUint32(data, uint32(len(in.record)))
-		data = order.AppendUint32(data, sum(of.salt, in.record))
+		data = order.AppendUint32(data, sum(in.seed, in.record))
 		data = append(data, in.record...)
 		if len(data) >= contentBytes {
 			if err := writeAll(to, data); err != nil {
@@ -148,12 +198,18 @@ type recovery struct {
 	start  uint64 // of the snapshot
 	size   int    // of its file
 	taken  time.Time
-	alone  bool   // there may be no log to it
-	older  bool   // there are files from before
-	newest uint64 // start of the newest file that there is
-	seen   uint64 // the highest LSN of a value in the snapshot
-	next   uint64 // LSN behind the last record
-	last   *segment
+	old    bool     // files of an older version
+	alone  bool     // there may be no log to it; of version 0 only
+	older  bool     // there are files from before
+	newest uint64   // start of the newest file that there is
+	unused []uint64 // segments that were begun and never used
+
+	backup    bool     // the directory is a backup
+	strangers []string // files there that are not part of it
+
+	seen uint64 // the highest LSN of a value in the snapshot
+	next uint64 // LSN behind the last record
+	last *segment
 
 	changes uint64 // records of the log that are no marks
 
@@ -177,11 +233,17 @@ func (r *recovery) run() (err error) {
 	if r.files, err = d.List(); err != nil {
 		return err
 	}
-	snapshots, segments := starts(r.files, snapPrefix), starts(r.files, segmentPrefix)
-	fresh := len(snapshots) == 0
-	if fresh && len(segments) > 0 {
-		return fmt.Errorf("%w: there is a log, %s, and no snapshot: put the directory back from a backup", ErrDamaged, segmentName(segments[0]))
+	for _, start := range append(starts(r.files, snapPrefix), starts(r.files, segmentPrefix)...) {
+		r.newest = max(r.newest, start)
 	}
+	if err := r.fromBackup(); err != nil {
+		return err
+	}
+	snapshots, segments := starts(r.files, snapPrefix), starts(r.files, segmentPrefix)
+	if segments, err = r.passOverUnused(snapshots, segments); err != nil {
+		return err
+	}
+	fresh := len(snapshots) == 0 && len(segments) == 0
 	if l.secret, err = openSecret(d, fresh && !r.checks()); err != nil {
 		return err
 	}
@@ -190,24 +252,62 @@ func (r *recovery) run() (err error) {
 	l.replay.Store(1)
 	defer l.replay.Store(0)
 	defer r.close()
-	for _, start := range append(snapshots, segments...) {
-		r.newest = max(r.newest, start)
-	}
 	if fresh {
-		r.next = 1
+		r.next, l.id = 1, newStoreID()
 		return nil
 	}
-	r.start = snapshots[len(snapshots)-1]
-	r.older = len(snapshots) > 1 || len(segments) > 0 && segments[0] < r.start
-	if err := r.readSnapshot(snapshotName(r.start)); err != nil {
+	if len(snapshots) > 0 {
+		r.start = snapshots[len(snapshots)-1]
+		r.older = len(snapshots) > 1 || len(segments) > 0 && segments[0] < r.start
+		err = r.readSnapshot(snapshotName(r.start))
+	} else {
+		r.start = segments[0]
+		err = r.withoutSnapshot()
+	}
+	if err != nil {
 		return err
 	}
 	r.next = r.start
 	if err := r.readLog(segments); err != nil {
 		return err
 	}
+	if l.id == (storeID{}) {
+		l.id = newStoreID()
+	}
 	r.finish()
 	return nil
+}
+
+// passOverUnused takes out the segments that a start had begun when it was
+// interrupted, before there was a snapshot to them. They are empty.
+func (r *recovery) passOverUnused(snapshots, segments []uint64) (used []uint64, err error) {
+	for _, start := range segments {
+		if slices.Contains(snapshots, start) || len(snapshots) > 0 && start < snapshots[len(snapshots)-1] {
+			used = append(used, start)
+			continue
+		}
+		in, err := openRecords(r.local.config.disk, segmentName(start), fileMagicLog)
+		if errors.Is(err, ErrDamaged) {
+			used = append(used, start) // which is told when it is read
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		in.close()
+		empty := in.size == int(in.fileHead.bytes())
+		switch {
+		case in.flags&segmentAnew == 0:
+			used = append(used, start)
+		case empty && (len(snapshots) > 0 || in.flags&segmentFirst != 0):
+			r.unused = append(r.unused, start)
+		case r.mend == nil:
+			return nil, fmt.Errorf("%w: %s, which the log %s follows, is not there: put it back from a backup, or repair the directory, which says before what becomes unknown", ErrDamaged, snapshotName(start), segmentName(start))
+		default:
+			used = append(used, start)
+		}
+	}
+	return used, nil
 }
 
 // close ends what goes on beside.
@@ -224,18 +324,18 @@ func (r *recovery) checks() bool { return r.local.config.checkOnly }
 // readSnapshot makes all values of the snapshot.
 func (r *recovery) readSnapshot(name string) error {
 	in, err := openRecords(r.local.config.disk, name, fileMagicSnap)
+	if err != nil && r.mend != nil {
+		in, err = r.mend.withoutHead(r, name, err)
+	}
 	if err != nil {
 		return err
 	}
-	defer func() { in.close() }() // another one behind damage
+	defer in.close()
 	in.next, r.size = 1, in.size
 	r.found.Snapshot = name
-	kind, f, err := in.read()
-	if err != nil || kind != recordHead {
-		return in.failed(err, "the snapshot does not begin with its head")
-	}
-	if err := r.readHead(&f); err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	r.old, r.local.id = in.version < fileVersion, in.store
+	if err := r.beginSnapshot(in); err != nil {
+		return err
 	}
 	values := uint64(0)
 	var current *recovered
@@ -276,17 +376,22 @@ func (r *recovery) readSnapshot(name string) error {
 	}
 }
 
-// failed is the error of reading a record that must be there.
-func (r *recordReader) failed(err error, what string) error {
-	switch {
-	case err == nil:
-		return r.damaged(what)
-	case err == io.EOF:
-		return r.damaged("the file ends too early")
-	case errors.Is(err, errTorn):
-		return r.damaged("the record is damaged")
+// beginSnapshot reads the head record.
+func (r *recovery) beginSnapshot(in *recordReader) error {
+	if in.guessed { // there is none, or nobody knows where
+		return nil
 	}
-	return fmt.Errorf("%s, byte %d: %w", r.name, r.at, err)
+	kind, f, err := in.read()
+	if err == nil && kind == recordHead {
+		err = r.readHead(&f, in)
+		return err
+	}
+	if r.mend == nil || err != nil && err != io.EOF && !errors.Is(err, errTorn) {
+		return in.failed(err, "the snapshot does not begin with its head")
+	}
+	r.mend.note("%s, byte %d: its first record is damaged: whether %q is the right file can no longer be told", in.name, in.at, secretsName)
+	r.headless()
+	return nil
 }
 
 // skipDamage goes on behind damage if that is wanted.
@@ -297,19 +402,19 @@ func (r *recovery) skipDamage(in *recordReader, err error, current *recovered) e
 	return r.mend.skip(r, in, err, current)
 }
 
-func (r *recovery) readHead(f *fields) error {
+func (r *recovery) readHead(f *fields, in *recordReader) error {
 	flags := f.byte()
 	r.local.nextID = f.uint64()
 	f.uint64() // values: the end has their number, too
 	print, taken := f.uint64(), f.uint64()
 	if f.bad {
-		return fmt.Errorf("%w: the head is too short", ErrDamaged)
+		return in.failed(nil, "the head is too short")
 	}
-	r.alone = flags&snapshotMayBeAlone != 0
+	r.alone = in.version == 0 && flags&snapshotMayBeAlone != 0
 	r.taken = time.Unix(0, int64(taken))
 	r.local.replay.Store(int64(max(taken, 1)))
 	if own := fingerprint(r.local.secret); own != print {
-		return fmt.Errorf("%w: the filters were made with the one of fingerprint %016x, and the file %q has that of %016x: put the right file back", bloom.ErrSecret, print, secretsName, own)
+		return fmt.Errorf("%s: %w: the filters were made with the one of fingerprint %016x, and the file %q has that of %016x: put the right file back", in.name, bloom.ErrSecret, print, secretsName, own)
 	}
 	return nil
 }
@@ -322,8 +427,6 @@ type content struct {
 	pipe  *io.PipeWriter
 	made  chan error // what became of the other end
 	bits  hashed
-	done  bool
-	lost  bool
 }
 
 // drop ends what goes on beside.
@@ -377,6 +480,7 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 	r.seen = max(r.seen, lsn)
 	value := &recovered{value: v, lsn: lsn, content: c}
 	r.values[id] = value
+	l.nextID = max(l.nextID, id+1) // where the head is damaged
 	return value, nil
 }
 

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bufio"
 	"errors"
 	"fmt"
 	"io"
@@ -65,8 +64,10 @@ func repair(config LocalConfig, agree func(unknown []string) bool) (err error) {
 	}
 	m.saturate(r)
 	l, d := r.local, r.local.config.disk
-	start := max(r.next, r.newest) + 1
-	if err := l.snapshot(start, l.nextID, l.allNamed(), snapshotMayBeAlone); err != nil {
+	if _, err := l.anew(max(r.next, r.newest)+1, false); err != nil {
+		return fmt.Errorf("store: repairing: %w", err)
+	}
+	if err := r.noBackup(); err != nil {
 		return fmt.Errorf("store: repairing: %w", err)
 	}
 	for _, name := range r.files {
@@ -131,14 +132,21 @@ func (m *mending) lostRecords(format string, args ...any) {
 }
 
 // skip goes on with the next whole record, if there is one.
-func (m *mending) skip(r *recovery, in *recordReader, err error, current *recovered) error {
+func (m *mending) skip(r *recovery, in *recordReader, _ error, current *recovered) error {
 	at, from := in.at, in.next
-	found := in.resync(r.local.config.disk)
+	found, err := in.resync()
+	if err != nil {
+		return err
+	}
 	what := fmt.Sprintf("%s, byte %d: damaged", in.name, at)
 	if current != nil && current.content != nil {
 		m.lostBits(current, what)
 	}
 	switch {
+	case in.isLog() && found && in.next == from:
+		m.note("%s: the file's head is damaged, and all of its records are there", in.name)
+	case in.isLog() && !found:
+		m.lostRecords("%s: records %d and all later ones of the file are lost: what was made, renamed or dropped in them is not", what, from)
 	case in.isLog():
 		m.lostRecords("%s: records %d to %d of the log are lost: what was made, renamed or dropped in them is not", what, from, in.next-1)
 	case !found:
@@ -152,36 +160,41 @@ func (m *mending) skip(r *recovery, in *recordReader, err error, current *recove
 	return nil
 }
 
-func (r *recordReader) isLog() bool { return len(starts([]string{r.name}, segmentPrefix)) == 1 }
+// withoutHead opens a snapshot whose file begins with damage. Its records are found
+// by what follows them: they know their numbers, and values come with headers of
+// their own.
+func (m *mending) withoutHead(r *recovery, name string, why error) (*recordReader, error) {
+	if !errors.Is(why, ErrDamaged) {
+		return nil, why
+	}
+	m.note("%s: its head is damaged: whether %q is the right file can no longer be told", name, secretsName)
+	r.headless()
+	return openAnyRecords(r.local.config.disk, name)
+}
 
-// resync goes forward to the next whole record.
-func (r *recordReader) resync(d disk) bool {
-	file, err := d.Open(r.name)
-	if err != nil {
-		return false
+// withoutSnapshot begins with the log, if that is to be repaired.
+func (r *recovery) withoutSnapshot() error {
+	name, segment := snapshotName(r.start), segmentName(r.start)
+	if r.mend == nil {
+		return fmt.Errorf("%w: there is a log, %s, and no snapshot: put the directory back from a backup, or repair it, which says before what becomes unknown", ErrDamaged, segment)
 	}
-	r.close()
-	r.close = file.Close
-	r.from = bufio.NewReaderSize(file, frameBytes+maxRecord)
-	r.at++
-	if n, err := r.from.Discard(int(r.at)); err != nil || n < int(r.at) {
-		return false
+	in, err := openRecords(r.local.config.disk, segment, fileMagicLog)
+	if err == nil {
+		defer in.close()
 	}
-	for ; ; r.at++ {
-		head, err := r.from.Peek(frameBytes + recordBytes)
-		if err != nil {
-			return false
-		}
-		length, number := int(order.Uint32(head)), order.Uint64(head[frameBytes:])
-		if length >= recordBytes && length <= maxRecord && number >= r.next && number < r.next+1<<40 {
-			whole, err := r.from.Peek(frameBytes + length)
-			if err == nil && sum(r.salt, whole[frameBytes:]) == order.Uint32(whole[4:]) {
-				r.next = number
-				return true
-			}
-		}
-		r.from.Discard(1)
+	if err == nil && in.flags&segmentFirst != 0 {
+		r.mend.note("%s is not there, which was empty: all values are in the log", name)
+	} else {
+		r.mend.note("%s is not there: all values that were in it are lost, and those that were made since are not", name)
 	}
+	r.headless()
+	return nil
+}
+
+// headless goes on without the head record of a snapshot.
+func (r *recovery) headless() {
+	r.taken = r.local.now()
+	r.local.replay.Store(r.taken.UnixNano())
 }
 
 // lostAdds notes all filters that may have had adds in lost records of the log.

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
+	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
 )
 
@@ -42,81 +44,87 @@ func (r *recovery) readLog(segments []uint64) error {
 
 // readSegment applies the records of one segment.
 func (r *recovery) readSegment(start uint64, last bool) error {
-	in, err := openRecords(r.local.config.disk, segmentName(start), fileMagicLog)
-	if err != nil && r.mend != nil {
-		r.mend.lostRecords("%v: its records are lost", err)
-		return nil
-	}
-	if err != nil {
+	in, err := r.openSegment(start)
+	if in == nil || err != nil {
 		return err
 	}
-	defer func() { in.close() }()
+	defer in.close()
 	r.found.Segments++
 	in.next = start
-	if start != in.start {
-		return in.failed(nil, fmt.Sprintf("it says that it begins with record %d", in.start))
-	}
 	for err == nil {
 		var kind byte
 		var f fields
 		if kind, f, err = in.read(); err == nil {
 			err = r.apply(in, kind, &f)
 		}
-		if errors.Is(err, errTorn) && !(last && r.isEnd(in)) {
+		if errors.Is(err, errTorn) && (in.guessed || !(last && r.isEnd(in))) {
 			err = r.skipDamage(in, err, nil)
 		}
 	}
 	r.workers.wait()
 	r.found.LogBytes += in.at
 	r.next = in.next
-	r.last = &segment{start: start, salt: in.salt, bytes: in.at}
+	r.last = &segment{in.fileHead, in.at}
 	switch {
 	case errors.Is(err, errTorn):
 		r.found.Torn = in.name
-		r.found.TornBytes = r.tornBytes(in)
+		r.found.TornBytes = uint64(in.size) - min(in.at, uint64(in.size))
 	case !ended(err):
 		return err
 	}
 	return nil
 }
 
+// openSegment opens a segment, and makes sure that it is the right one. Without an
+// error and a reader it is lost.
+func (r *recovery) openSegment(start uint64) (*recordReader, error) {
+	in, err := openRecords(r.local.config.disk, segmentName(start), fileMagicLog)
+	if errors.Is(err, ErrDamaged) && r.mend != nil {
+		return openAnyRecords(r.local.config.disk, segmentName(start))
+	}
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case start != in.start:
+		err = in.failed(nil, fmt.Sprintf("it says that it begins with record %d", in.start))
+	case r.local.id == (storeID{}):
+		r.local.id = in.store
+	case r.local.id != in.store:
+		err = fmt.Errorf("%w: %s is of another directory: put the right file back, or repair the directory, which says before what becomes unknown", ErrDamaged, in.name)
+	}
+	if err == nil {
+		return in, nil
+	}
+	in.close()
+	if r.mend == nil {
+		return nil, err
+	}
+	r.mend.lostRecords("%v: its records are lost", err)
+	return nil, nil
+}
+
 // isEnd reports whether the log may end here: whether no record behind says that
-// this one was on the disk.
+// this one was on the disk. It counts the whole records that are behind.
 func (r *recovery) isEnd(in *recordReader) bool {
 	if r.local.config.flaw == flawDamageIsEnd {
 		return true
 	}
-	again, err := openRecords(r.local.config.disk, in.name, fileMagicLog)
-	if err != nil {
-		return false
-	}
-	defer again.close()
-	if _, err := again.from.Discard(int(in.at - headBytes)); err != nil {
-		return true
-	}
-	const markBytes = recordBytes + 8
-	for {
-		b, err := again.from.Peek(frameBytes + markBytes)
-		if err != nil {
+	r.found.TornRecords = 0
+	for at, next := in.at, in.next; ; {
+		c, err := in.search(at, next)
+		if err != nil || c.at < 0 {
 			return true
 		}
-		if order.Uint32(b) == markBytes && b[frameBytes+recordBytes-1] == recordMark &&
-			sum(in.salt, b[frameBytes:]) == order.Uint32(b[4:]) && order.Uint64(b[frameBytes+recordBytes:]) > in.next {
-			return false
+		if c.kind == recordMark {
+			mark, err := in.bytesAt(c.at+frameBytes+recordBytes, 8)
+			if err == nil && order.Uint64(mark) > in.next {
+				return false
+			}
 		}
-		again.from.Discard(1)
+		r.found.TornRecords++
+		at, next = uint64(c.at)+frameBytes+uint64(c.length), c.number+1
 	}
-}
-
-// tornBytes is how many bytes are behind the last record.
-func (r *recovery) tornBytes(in *recordReader) uint64 {
-	file, err := r.local.config.disk.Open(in.name)
-	if err != nil {
-		return 0
-	}
-	defer file.Close()
-	n, _ := io.Copy(io.Discard, file)
-	return uint64(n) - min(in.at, uint64(n))
 }
 
 // apply does again what a record says was done.
@@ -173,7 +181,15 @@ func (r *recovery) applyAdds(in *recordReader, lsn uint64, kind byte, f *fields)
 		}
 		r.found.Adds += uint64(count)
 		b.items.Add(uint64(count))
-		r.workers.hashes(b.now(), f.b, kind == recordTimed)
+		bits, grows := b.now().(*bloom.Scalable)
+		if grows && in.version > 0 {
+			if err := r.growScalable(b, bits, int(layer)); err != nil {
+				return in.failed(nil, err.Error())
+			}
+		}
+		// A window's clock stands right only now; and version 0 did not say which layer
+		// it was, so that keys have to come in their order.
+		r.workers.hashes(b.now(), int(layer), f.b, kind == recordTimed || grows && in.version == 0)
 		return nil
 	}
 	return in.failed(nil, fmt.Sprintf("record %d adds to value %d what does not go into it", lsn, id))
@@ -195,6 +211,16 @@ func (r *recovery) growTo(v *recovered, c chain, layer int) error {
 		v.layers = append(v.layers, 0)
 	}
 	return nil
+}
+
+// growScalable makes sure that the filter has a layer.
+func (r *recovery) growScalable(p *paired, bits *bloom.Scalable, layer int) error {
+	if layer == int(p.layer) {
+		return nil
+	}
+	p.layer = uint32(layer)
+	r.workers.wait()
+	return bits.Replay(layer, nil)
 }
 
 // applyChange does all but adds.
@@ -235,6 +261,10 @@ func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
 		if kind == recordDrop || kind == recordChunk || kind == recordMerge || kind == recordFold {
 			f.rest()
 			return nil // it has lost its name since, or meanwhile
+		}
+		if r.mend != nil {
+			f.rest()
+			return nil // it was lost, which was told
 		}
 		return errors.New("there is no such value")
 	}
@@ -351,8 +381,26 @@ func (r *recovery) finish() {
 			}
 		}
 	}
+	r.dropUnfinished()
 	r.local.ends.ended = nil // they had ended before
 	r.found.Values = r.local.Len()
+}
+
+// restoring is what names begin with, with the number of a client behind, that older
+// servers gave to filters while RESTORE was filling them. A kill left some.
+const restoring = "\x00restore:"
+
+// dropUnfinished drops filters of such names: nobody asked for them, and nobody can
+// know what of their bits is missing.
+func (r *recovery) dropUnfinished() {
+	for id, v := range r.values {
+		digits, ok := strings.CutPrefix(v.name, restoring)
+		if _, err := strconv.ParseInt(digits, 10, 64); ok && err == nil && v.kind() == RedisBloom {
+			r.found.Unfinished++
+			delete(r.values, id)
+			r.local.drop(v.value)
+		}
+	}
 }
 
 // workers set bits, in any order, beside the goroutine that reads.
@@ -388,7 +436,7 @@ type jobChunk struct {
 // those of the adds before.
 type jobAdd struct {
 	chain chain
-	layer int
+	layer int // of a chain, or of a filter of our own that grows
 	bits  hashed
 	n     int
 }
@@ -432,7 +480,11 @@ func (j *job) do() (err error) {
 		if len(j.isNew) < add.n {
 			j.isNew = make([]bool, add.n)
 		}
-		add.bits.AddHashes(hashes[:add.n], j.isNew[:add.n])
+		if grows, ok := add.bits.(*bloom.Scalable); ok {
+			err = cmp.Or(err, grows.Replay(add.layer, hashes[:add.n]))
+		} else {
+			add.bits.AddHashes(hashes[:add.n], j.isNew[:add.n])
+		}
 		hashes = hashes[add.n:]
 	}
 	j.pairs, j.hashes, j.adds = j.pairs[:0], j.hashes[:0], j.adds[:0]
@@ -484,9 +536,8 @@ func (w *workers) restore(c chain, iterator int64, bits []byte) {
 	}
 }
 
-// hashes adds to a filter of our own; to a window at once, as its clock stands right
-// only now.
-func (w *workers) hashes(bits hashed, b []byte, atOnce bool) {
+// hashes adds to a filter of our own.
+func (w *workers) hashes(bits hashed, layer int, b []byte, atOnce bool) {
 	if atOnce {
 		hashes := make([]uint64, len(b)/8)
 		for i := range hashes {
@@ -499,7 +550,7 @@ func (w *workers) hashes(bits hashed, b []byte, atOnce bool) {
 	for at := 0; at < len(b); at += 8 {
 		j.hashes = append(j.hashes, order.Uint64(b[at:]))
 	}
-	j.adds = append(j.adds, jobAdd{bits: bits, n: len(b) / 8})
+	j.adds = append(j.adds, jobAdd{bits: bits, layer: layer, n: len(b) / 8})
 	if len(j.pairs)+len(j.hashes) >= jobKeys {
 		w.send()
 	}

@@ -22,8 +22,9 @@ type named struct {
 	expires int64
 }
 
-// snapshotMayBeAlone, in a snapshot's head: it was written by a store that was
-// starting, before there was a log to go with it.
+// snapshotMayBeAlone, in the head of a snapshot of version 0: it was written by a
+// store that was starting, before there was a log to go with it. Since then the log
+// comes first: see segmentAnew.
 const snapshotMayBeAlone = 1
 
 // checkpoint writes a snapshot, and removes what it makes superfluous.
@@ -41,29 +42,54 @@ func (l *Local) checkpointAlone() error {
 	values, nextID := l.allNamed(), l.nextID
 	l.changing.Unlock()
 	if err == nil {
-		err = l.snapshot(start, nextID, values, 0)
+		err = l.snapshot(start, nextID, values)
 	}
-	if err == nil {
-		err = l.removeOld(start)
-	}
-	switch {
-	case err == nil:
-		l.leftovers.Store(false)
-		l.log.isSaved(start)
-	case errors.Is(err, errNotBegun): // the log has what the snapshot would have
+	if err != nil {
 		if unlogged {
 			l.unlogged.Store(true)
 		}
-		err = fmt.Errorf("store: taking a snapshot: %w", err)
-		l.last.Lock()
-		l.last.err = err
-		l.last.Unlock()
-	default:
-		l.log.Lock()
-		l.log.fail(fmt.Errorf("taking a snapshot: %w", err))
-		err = l.log.failure
-		l.log.Unlock()
+		return l.snapshotFailed(err)
 	}
+	l.log.isSaved(start)
+	err = l.removeOld(start)
+	l.leftovers.Store(err != nil)
+	if err != nil { // they will go with the next one
+		return l.snapshotFailed(err)
+	}
+	l.last.Lock()
+	l.last.pause = 0
+	l.last.Unlock()
+	return nil
+}
+
+// After a snapshot that failed the next one that nobody asks for is put off, each
+// time for twice as long.
+const (
+	firstPause = 5 * time.Second
+	mostPause  = 5 * time.Minute
+)
+
+// snapshotFailed decides what a failure means. Nothing that was acknowledged depends
+// on a snapshot, as the log has it, too: so the store goes on without, and tries
+// again. But if the log has failed, or if a name that was given is perhaps not on the
+// disk, nobody knows any more what is there.
+func (l *Local) snapshotFailed(err error) error {
+	if stopped := l.log.stopped(); stopped != nil {
+		return stopped
+	}
+	if errors.Is(err, errUnsynced) {
+		l.log.Lock()
+		defer l.log.Unlock()
+		l.log.fail(fmt.Errorf("taking a snapshot: %w", err))
+		return l.log.failure
+	}
+	err = fmt.Errorf("store: taking a snapshot: %w", err)
+	l.last.Lock()
+	defer l.last.Unlock()
+	l.last.err = err
+	l.last.failures++
+	l.last.pause = min(max(2*l.last.pause, firstPause), mostPause)
+	l.last.retry = time.Now().Add(l.last.pause)
 	return err
 }
 
@@ -74,24 +100,27 @@ func (l *Local) allNamed() []named {
 }
 
 // snapshot writes the values to a file and puts that in its place.
-func (l *Local) snapshot(start, nextID uint64, values []named, flags byte) error {
+func (l *Local) snapshot(start, nextID uint64, values []named) error {
 	began := time.Now()
 	if l.config.flaw == flawLogRemovedEarly {
 		if err := l.removeOld(start); err != nil {
 			return err
 		}
 	}
-	w := &snapshotWriter{local: l, salt: newSalt(), next: 1, bytes: headBytes}
+	if err := l.hasRoom(); err != nil {
+		return err
+	}
+	head := fileHead{start: start, salt: newSalt(), store: l.id}
+	w := &snapshotWriter{local: l, seed: seed(head.salt), next: 1, bytes: headBytes}
 	err := put(l.config.disk, snapshotName(start), l.config.flaw, func(file diskFile) error {
 		w.file = file
-		w.err = writeAll(file, fileHead(fileMagicSnap, start, w.salt))
-		w.head(nextID, len(values), flags)
+		w.err = writeAll(file, head.encode(fileMagicSnap))
+		w.head(nextID, len(values))
 		for _, v := range values {
 			w.value(v)
 		}
 		w.end(len(values))
-		alone := flags&snapshotMayBeAlone != 0
-		if w.err == nil && !alone && l.config.flaw != flawSnapshotAhead && l.config.flaw != flawNumbersAgain {
+		if w.err == nil && l.log != nil && l.config.flaw != flawSnapshotAhead && l.config.flaw != flawNumbersAgain {
 			w.err = l.log.reachAll()
 		}
 		return w.err
@@ -104,6 +133,20 @@ func (l *Local) snapshot(start, nextID uint64, values []named, flags byte) error
 	l.last.known, l.last.err = l.last.at, nil
 	l.last.count++
 	l.last.Unlock()
+	return nil
+}
+
+// hasRoom refuses a snapshot that cannot fit: it would take the last bytes of the
+// disk from the log, whose failure ends everything.
+func (l *Local) hasRoom() error {
+	d, ok := l.config.disk.(interface{ room() (uint64, bool) })
+	if !ok {
+		return nil
+	}
+	free, ok := d.room()
+	if need := l.used.Load(); ok && free < need {
+		return fmt.Errorf("%w: the filters take %d bytes, and the disk has %d left: make room", errNotWritten, need, free)
+	}
 	return nil
 }
 
@@ -147,7 +190,7 @@ func (l *Local) exists(name string) bool {
 type snapshotWriter struct {
 	local  *Local
 	file   diskFile
-	salt   uint64
+	seed   uint32 // of its checksums
 	next   uint64 // number of the next record
 	buffer []byte
 	bytes  uint64
@@ -168,7 +211,7 @@ func (w *snapshotWriter) record(kind byte, fields func(b []byte) []byte) {
 	w.next++
 	b = fields(b)
 	order.PutUint32(b[from:], uint32(len(b)-from-frameBytes))
-	order.PutUint32(b[from+4:], sum(w.salt, b[from+frameBytes:]))
+	order.PutUint32(b[from+4:], sum(w.seed, b[from+frameBytes:]))
 	if w.buffer = b; len(b) >= contentBytes {
 		w.flush()
 	}
@@ -182,10 +225,10 @@ func (w *snapshotWriter) flush() {
 	w.buffer = w.buffer[:0]
 }
 
-func (w *snapshotWriter) head(nextID uint64, values int, flags byte) {
+func (w *snapshotWriter) head(nextID uint64, values int) {
 	l := w.local
 	w.record(recordHead, func(b []byte) []byte {
-		b = append(b, flags)
+		b = append(b, 0) // flags
 		b = order.AppendUint64(b, nextID)
 		b = order.AppendUint64(b, uint64(values))
 		b = order.AppendUint64(b, fingerprint(l.secret))

@@ -151,7 +151,7 @@ type rottingDisk struct {
 	reads int
 }
 
-func (d *rottingDisk) Open(name string) (io.ReadCloser, error) {
+func (d *rottingDisk) Open(name string) (diskSource, error) {
 	file, err := d.crashDisk.Open(name)
 	if err != nil || name != d.name {
 		return file, err
@@ -161,7 +161,7 @@ func (d *rottingDisk) Open(name string) (io.ReadCloser, error) {
 	}
 	data, err := io.ReadAll(file)
 	clear(data[len(data)/2:][:sectorSize])
-	return io.NopCloser(bytes.NewReader(data)), err
+	return crashSource{bytes.NewReader(data)}, err
 }
 
 // TestSegmentIsCheckedAgain: what a start writes to a new file is what it has read
@@ -214,6 +214,7 @@ func TestCrowded(t *testing.T) {
 			}
 			addSome(t, l, "seen", 100, 200)
 		}
+		l.last.retry = time.Now() // the pause is over
 		if l.Stats().SnapshotFailure == nil || level == Unlogged && !l.wantsSnapshot() {
 			t.Errorf("nobody would know of it, or try again")
 		}

@@ -32,9 +32,11 @@ type Stats struct {
 	SnapshotAt    time.Time
 	SnapshotTime  time.Duration // that it took
 
-	// SnapshotFailure is why there is no newer one, if the last could not be begun;
-	// it is tried again.
-	SnapshotFailure error
+	// SnapshotFailure is why there is no newer one, if the last attempt failed; nil
+	// if it did not. It is tried again. SnapshotFailures counts such attempts since
+	// the store was opened.
+	SnapshotFailure  error
+	SnapshotFailures uint64
 
 	Recovered Recovery
 	Failure   error // why the store has stopped; nil as long as it has not
@@ -54,8 +56,16 @@ type Recovery struct {
 
 	// TornBytes were behind the last whole record of the file Torn: written when
 	// the machine or process ended, and not acknowledged at the level Always.
-	TornBytes uint64
-	Torn      string
+	// TornRecords of them are whole, and came behind one that is not: the system had
+	// written the later of what it had in memory when the machine ended. If it was
+	// only the process that ended, the file is damaged there.
+	TornBytes   uint64
+	TornRecords int
+	Torn        string
+
+	// Unfinished filters, which a RESTORE was filling when the process ended, were
+	// dropped.
+	Unfinished int
 
 	Took time.Duration // with what was written to be sure of it
 }
@@ -75,7 +85,7 @@ func (l *Local) Stats() Stats {
 	l.log.Unlock()
 	l.last.Lock()
 	s.Snapshots, s.SnapshotBytes, s.SnapshotAt, s.SnapshotTime = l.last.count, l.last.bytes, l.last.at, l.last.took
-	s.SnapshotFailure = l.last.err
+	s.SnapshotFailure, s.SnapshotFailures = l.last.err, l.last.failures
 	l.last.Unlock()
 	return s
 }

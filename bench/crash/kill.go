@@ -17,6 +17,7 @@ type tally struct {
 	kills    int // under load
 	starting int // while it started
 	stops    int // orderly ones
+	restored int // from a backup
 	adds     int
 	commands int
 	allowed  int // acknowledged adds that were lost, as the level allows
@@ -29,6 +30,11 @@ const (
 	cyclesPerDirectory = 50
 	fullCheckEvery     = 10
 	stopEvery          = 20
+
+	// One cycle in so many has backups taken under its load, and one in so many ends
+	// with the server's directory replaced by its backup.
+	backupEvery  = 2
+	restoreEvery = 5
 )
 
 // killAgain kills the server of a level cycles times, several at once.
@@ -47,6 +53,7 @@ func killAgain(o options, level string) *tally {
 					return
 				}
 				os.RemoveAll(dir)
+				os.RemoveAll(dir + "-backup")
 			}
 		})
 	}
@@ -96,9 +103,26 @@ func (t *tally) cycle(p *plant, all, stop bool) error {
 		}
 	}
 	p.load()
+	ended, backups := make(chan struct{}), make(chan error, 1)
+	if p.rng.IntN(backupEvery) == 0 {
+		rng := rand.New(rand.NewPCG(p.rng.Uint64(), 2))
+		go func() { backups <- p.backUpBeside(rng, ended) }()
+	} else {
+		backups <- nil
+	}
 	time.Sleep(between(p.rng, 2*time.Millisecond, 40*time.Millisecond))
 	p.process.kill()
 	p.running.Wait()
+	close(ended)
+	if err := <-backups; err != nil {
+		return err
+	}
+	restored := p.rng.IntN(restoreEvery) == 0
+	if restored {
+		if err := p.restore(); err != nil {
+			return err
+		}
+	}
 	starting := 0
 	for p.rng.IntN(4) == 0 {
 		process, _, err := launch(p.binary, p.dir, p.level)
@@ -117,6 +141,9 @@ func (t *tally) cycle(p *plant, all, stop bool) error {
 	defer t.mu.Unlock()
 	t.kills++
 	t.starting += starting
+	if restored {
+		t.restored++
+	}
 	t.allowed += lost.adds
 	t.restarts = append(t.restarts, p.process.took)
 	return err

@@ -75,6 +75,7 @@ const (
 	wantOK     want = iota
 	wantNumber      // an integer
 	wantAdds        // an integer, or an array of them
+	wantMerge       // OK, or that the filters are unlike
 	wantSave        // OK: all that was acknowledged before is in a snapshot
 	wantAny         // anything but silence
 )
@@ -91,6 +92,10 @@ func (w *worker) take(r resp.Reply, expect want, sent time.Time) bool {
 		expect = wantAny // another worker's
 	}
 	switch expect {
+	case wantMerge:
+		if bad = r.Text != "OK" && !strings.HasPrefix(r.Text, "ERR unlike filters"); r.Text != "OK" {
+			op.merged = nil
+		}
 	case wantOK, wantSave:
 		bad = r.Kind != resp.SimpleString || r.Text != "OK"
 	case wantNumber:
@@ -114,6 +119,11 @@ func (w *worker) take(r resp.Reply, expect want, sent time.Time) bool {
 		s := w.spanOf(op)
 		s.acked, s.fresh = now, fresh
 		w.adds += s.count
+	}
+	if op.merged != nil {
+		for i := op.from; i < op.to; i++ {
+			op.merged.spans[i].acked = now
+		}
 	}
 	op.acked = now
 	w.acked++
@@ -145,19 +155,31 @@ func (w *worker) act(c *client, rng *rand.Rand, wants []want) []want {
 		return w.addOwn(c, rng, slot, wants)
 	case roll < 79:
 		return w.change(c, wants, wantNumber, func(n *names) { n[slot] = entry{} }, "DEL", w.name(slot))
-	case roll < 83:
+	case roll < 81:
+		to := rng.IntN(lastingNames)
+		if into, from := w.now[to].object, w.now[slot].object; into.takes(from) {
+			return w.merge(c, wants, into, from, w.name(to), w.name(slot))
+		}
+		return wants
+	case roll < 82:
+		if o := w.now[slot].object; o != nil && o.kind == "paired" && o.folds < mostFolds {
+			o.folds++
+			return w.change(c, wants, wantAny, nil, "BF.FOLD", w.name(slot), "2")
+		}
+		return wants
+	case roll < 85:
 		to := rng.IntN(lastingNames)
 		if w.now[slot].empty() || slot == to {
 			return wants
 		}
 		return w.change(c, wants, wantOK, func(n *names) { n[to], n[slot] = n[slot], entry{} }, "RENAME", w.name(slot), w.name(to))
-	case roll < 88:
+	case roll < 89:
 		to := rng.IntN(lastingNames)
 		if w.now[slot].object == nil || w.now[to].object == nil {
 			return wants
 		}
 		return w.change(c, wants, wantOK, func(n *names) { n[to], n[slot] = n[slot], n[to] }, "BF.SWAP", w.name(slot), w.name(to))
-	case roll < 91:
+	case roll < 92:
 		text := strconv.Itoa(rng.Int())
 		return w.change(c, wants, wantOK, func(n *names) { n[slot] = entry{text: text} }, "SET", w.name(slot), text)
 	case roll < 98:
@@ -178,6 +200,34 @@ func (w *worker) change(c *client, wants []want, expect want, next func(*names),
 	}
 	c.command(words...)
 	return append(wants, expect)
+}
+
+// mostFolds is how often the paired filter of the load can be folded by two.
+const mostFolds = 2
+
+// takes reports whether another filter can be merged into this one.
+func (o *object) takes(from *object) bool {
+	if o == nil || from == nil || o == from || o.kind != from.kind || o.folds != from.folds {
+		return false
+	}
+	return (o.kind == "fixed" || o.kind == "paired") && o.keys+from.keys <= o.limit
+}
+
+// merge puts the keys of one filter into another. They are noted as keys of both.
+// It is refused if one has lost a fold in a crash.
+func (w *worker) merge(c *client, wants []want, into, from *object, name, other string) []want {
+	op := w.note(w.now)
+	op.merged, op.from = into, len(into.spans)
+	for _, s := range from.spans {
+		if s.acked.IsZero() && !s.certain {
+			continue // it may have been refused
+		}
+		into.spans = append(into.spans, span{from: s.from, count: s.count, op: w.first + len(w.ops) - 1})
+	}
+	op.to = len(into.spans)
+	into.keys += from.keys
+	c.command("BF.MERGE", name, other)
+	return append(wants, wantMerge)
 }
 
 // reserve makes a filter of any kind in place of what there is.

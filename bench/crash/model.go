@@ -27,6 +27,7 @@ type object struct {
 	kind  string // as in filterKinds
 	keys  int    // that were sent
 	limit int
+	folds int // how often it was made half as large
 	spans []span
 }
 
@@ -54,6 +55,9 @@ type op struct {
 	object *object   // of an add: to which filter, and which of its spans
 	span   int
 	shared int // of an add to a shared filter: which, from 1
+
+	merged   *object // of a merge: into which filter, and which of its spans came
+	from, to int
 }
 
 // A worker is one connection's part of the load, and what must come of it.

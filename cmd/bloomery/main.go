@@ -57,7 +57,7 @@ Filters of other programs (Guava, RedisBloom, DCSO bloom, Parquet and more; see
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.AddCommand(newPlan(), newBuild(), newAdd(), newCheck(), newDedupe(), newInfo(), newVerify(), newMerge(), newIntersect(), newFold(),
-		newConvert(), newMeta(), newPush(), newPull(), newServe(), newProbe(), newBench(), newCompletion(), newMan(), newVersion())
+		newConvert(), newMeta(), newPush(), newPull(), newServe(), newBackup(), newProbe(), newBench(), newCompletion(), newMan(), newVersion())
 	for _, cmd := range root.Commands() {
 		cmd.Flags().SortFlags = false // help lists them as written: the important ones first
 	}

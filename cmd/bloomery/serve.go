@@ -113,15 +113,23 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	} else {
 		log.Info("reading the data", "data", o.data)
 	}
-	filters, err := store.OpenLocal(store.LocalConfig{Dir: o.data, Memory: uint64(o.memory), Level: level})
+	filters, err := store.OpenLocal(store.LocalConfig{Dir: o.data, Memory: uint64(o.memory), Level: level,
+		Warn: func(err error) { log.Warn("adds go on, and are safe in the log", "error", err) }})
 	if err != nil {
 		return withRepair(o.data, err)
 	}
 	if o.data != "" {
 		logRecovered(log, filters.Recovered())
+		if failure := filters.Stats().SnapshotFailure; failure != nil {
+			log.Warn("going on with the log, which is longer than the filters are large", "error", failure)
+		}
 	}
 	err = o.serve(cmd, filters, config, l)
-	return joinClosed(err, filters.Close())
+	closed := filters.Close()
+	if failure := filters.Stats().SnapshotFailure; failure != nil && closed == nil {
+		log.Warn("ended without a last snapshot: the log has everything, and the next start reads it", "error", failure)
+	}
+	return joinClosed(err, closed)
 }
 
 // joinClosed adds what closing the store says to how serving ended. When the store

@@ -28,18 +28,35 @@ func (v *verifyCommand) verifyDirectory(cmd *cobra.Command, dir string) error {
 	found, err := store.Verify(dir)
 	switch {
 	case err == nil && v.asJSON:
-		return printJSON(cmd.OutOrStdout(), directoryVerdict{dir, true, found.Values, found.Records, found.Adds, found.TornBytes})
+		return printJSON(cmd.OutOrStdout(), directoryVerdict{dir, true, found.Values, found.Records, found.Adds, found.TornBytes, found.TornRecords})
 	case err == nil:
 		return printRecovered(cmd, dir, found)
 	case !v.repair || !errors.Is(err, store.ErrDamaged):
 		return withRepair(dir, err)
 	}
 	complain(cmd.ErrOrStderr(), err)
+	if bytes := directoryBytes(dir); bytes >= largeDirectory {
+		fmt.Fprintf(cmd.ErrOrStderr(), "bloomery: %s: looking through %s bytes for what can be saved\n", dir, commas(bytes))
+	}
 	if err := store.Repair(dir, func(unknown []string) bool { return v.agree(cmd, dir, unknown) }); err != nil {
 		return err
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "bloomery: %s: is repaired; the damaged files are kept under names that begin with damaged-\n", dir)
 	return nil
+}
+
+// largeDirectory takes seconds to read.
+const largeDirectory = 1 << 30
+
+// directoryBytes is how much there is to be read.
+func directoryBytes(dir string) (sum uint64) {
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			sum += uint64(info.Size())
+		}
+	}
+	return sum
 }
 
 // directoryVerdict is what verify says of a data directory.
@@ -50,6 +67,7 @@ type directoryVerdict struct {
 	Records   uint64 `json:"log_records"`
 	Adds      uint64 `json:"log_adds"`
 	Torn      uint64 `json:"torn_bytes"`
+	Behind    int    `json:"torn_records"`
 }
 
 func printRecovered(cmd *cobra.Command, dir string, found store.Recovery) error {
@@ -62,7 +80,16 @@ func printRecovered(cmd *cobra.Command, dir string, found store.Recovery) error 
 	if found.TornBytes > 0 {
 		t.row("torn", "%s bytes at the end of %s, which were being written when it ended", commas(found.TornBytes), found.Torn)
 	}
+	if found.TornRecords > 0 {
+		t.row("behind that", "%s", tornRecords(found))
+	}
 	return t.err
+}
+
+// tornRecords says what whole records behind a torn one may mean, which the files
+// alone cannot tell.
+func tornRecords(found store.Recovery) string {
+	return fmt.Sprintf("%s whole records of the log, which are lost: expected after a power failure; if only the server had ended, the disk has damaged the file", commas(uint64(found.TornRecords)))
 }
 
 func orNothing(s string) string {
@@ -100,6 +127,12 @@ func logRecovered(log *slog.Logger, found store.Recovery) {
 		"log bytes", found.LogBytes, "log adds", found.Adds, "took", found.Took)
 	if found.TornBytes > 0 {
 		log.Warn("the log ended in the middle of a record, which was cut off", "file", found.Torn, "bytes", found.TornBytes)
+	}
+	if found.TornRecords > 0 {
+		log.Warn(tornRecords(found), "file", found.Torn, "records", found.TornRecords)
+	}
+	if found.Unfinished > 0 {
+		log.Warn("filters of RESTORE commands that were under way were dropped", "filters", found.Unfinished)
 	}
 }
 

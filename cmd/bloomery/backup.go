@@ -1,0 +1,89 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/store"
+	"github.com/spf13/cobra"
+)
+
+// backupCommand is `bloomery backup`.
+type backupCommand struct {
+	data, to      string
+	quiet, asJSON bool
+}
+
+func newBackup() *cobra.Command {
+	c := &backupCommand{}
+	cmd := &cobra.Command{
+		Use:   "backup --data DIR --to DIR",
+		Short: "Copy the data directory of a server that is running",
+		Long: `Backup copies all that 'bloomery serve --data DIR' has on the disk to another
+directory, on the same machine. The server goes on serving, and is not asked.
+
+The backup has everything that was acknowledged before it began. (Of filters with
+the durability none it has what the newest snapshot has: send SAVE before.) Every
+record is checked while it is copied, and every file of the backup is read back.
+
+If DIR holds an older backup of the same server, only files that are new are copied.
+It is whole at every moment: a backup that is interrupted leaves the one before.
+
+To restore, copy the directory and start 'bloomery serve --data' with the copy; or
+with the directory itself, which is no backup any more then.`,
+		Example: `  bloomery backup --data /var/lib/bloomery --to /backup/bloomery
+  bloomery verify /backup/bloomery
+  cp -a /backup/bloomery /var/lib/restored && bloomery serve --data /var/lib/restored`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return c.run(cmd) },
+
+		DisableFlagsInUseLine: true,
+	}
+	cmd.Flags().StringVar(&c.data, "data", "", "the server's data directory `DIR`")
+	cmd.Flags().StringVar(&c.to, "to", "", "the directory `DIR` of the backup, which is made if it is not there")
+	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "print nothing but errors, as for cron")
+	addJSON(cmd, &c.asJSON, "print the report as one JSON object on standard output")
+	cmd.MarkFlagsMutuallyExclusive("quiet", "json")
+	return cmd
+}
+
+func (c *backupCommand) run(cmd *cobra.Command) error {
+	if c.data == "" || c.to == "" {
+		return usagef("name the server's data directory and that of the backup: bloomery backup --data DIR --to DIR")
+	}
+	if info, err := os.Stat(c.data); err != nil {
+		return inputError(c.data, err)
+	} else if !info.IsDir() {
+		return fmt.Errorf("%s: is a file, and no server's data directory", c.data)
+	}
+	report, err := store.Backup(c.data, c.to)
+	switch {
+	case errors.Is(err, store.ErrDamaged), errors.Is(err, bloom.ErrLocked):
+		return fmt.Errorf("%s to %s: %w", c.data, c.to, err)
+	case err != nil:
+		return err
+	case c.quiet:
+		return nil
+	case c.asJSON:
+		return printJSON(cmd.OutOrStdout(), backupVerdict{c.to, report.Snapshot, report.Copied, report.CopiedBytes, report.Kept, report.KeptBytes, report.Took.Seconds()})
+	}
+	t := &table{to: cmd.OutOrStdout()}
+	t.row("backup", "%s", c.to)
+	t.row("checksums", "all good")
+	t.row("copied", "%s files, %s bytes", commas(uint64(report.Copied)), commas(report.CopiedBytes))
+	t.row("kept", "%s files, %s bytes, which were there", commas(uint64(report.Kept)), commas(report.KeptBytes))
+	return t.err
+}
+
+// backupVerdict is what backup prints with --json.
+type backupVerdict struct {
+	Backup      string  `json:"backup"`
+	Snapshot    string  `json:"snapshot"`
+	Copied      int     `json:"copied"`
+	CopiedBytes uint64  `json:"copied_bytes"`
+	Kept        int     `json:"kept"`
+	KeptBytes   uint64  `json:"kept_bytes"`
+	Seconds     float64 `json:"seconds"`
+}
