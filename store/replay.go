@@ -298,7 +298,7 @@ func (r *recovery) applyContent(v *recovered, kind byte, f *fields) error {
 	case recordChunk:
 		iterator, chunk := int64(f.uint64()), f.rest()
 		if b, ok := v.body.(*paired); ok {
-			return b.take(v.value, iterator, append([]byte(nil), chunk...))
+			return b.take(v.value, iterator, chunk)
 		}
 		return v.body.load(v.value, iterator, chunk)
 	case recordMerge:
@@ -306,24 +306,11 @@ func (r *recovery) applyContent(v *recovered, kind byte, f *fields) error {
 		if other == nil {
 			return errors.New("the filter to merge is not there")
 		}
-		switch b := v.body.(type) {
-		case chain:
-			from, ok := other.body.(chain)
-			if !ok || len(items) != b.Info().Filters {
-				return errors.New("the filters to merge differ")
-			}
-			b.mergeWith(from, items)
+		if err := v.mergeAgain(other.value, items); err != nil {
+			return err
+		}
+		if v.kind() == RedisBloom {
 			v.layers, v.counts = items, true
-		case *paired:
-			from, ok := other.body.(*paired)
-			if !ok || len(items) != 1 {
-				return errors.New("the filters to merge differ")
-			}
-			merged, _, err := b.mergedWith(from)
-			if err != nil {
-				return err
-			}
-			b.replace(merged, items[0])
 		}
 		return nil
 	}
