@@ -10,7 +10,6 @@ import (
 
 	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
-	"github.com/bloomery/bloom/internal/memory"
 )
 
 // chain is what a Scalable or a Window looks in: filters of one hash, the newest
@@ -278,27 +277,34 @@ func (c *chain) close() (first error) {
 // mustBeOpen is for saving; see [Filter.mustBeOpen].
 func (c *chain) mustBeOpen() { c.layers[0].mustBeOpen() }
 
-// sections are those of the layers for a file, oldest first, and words a copy of
-// their bits: layers may change, or be cleared for their next turn, as soon as
-// the gates, all of which the caller holds now, are open again.
-func (c *chain) sections() (sections []section, words [][]uint64, mappings []*memory.Mapping, err error) {
+// sections are those of the layers for a file, oldest first, and words their bits,
+// which others may be setting. The counts come before the bits are copied, so that
+// they never count a key that is not there.
+func (c *chain) sections() (sections []section, words [][]uint64) {
 	for _, layer := range slices.Backward(c.layers) {
-		e := section{
+		sections = append(sections, section{
 			kind:   sectionPaired,
 			probes: uint32(layer.plan.Probes),
 			blocks: layer.plan.Blocks,
 			keys:   layer.plan.Keys,
 			rate:   layer.plan.Rate,
 			added:  layer.added(),
-		}
-		copied, mapped, err := newWords(uint64(len(layer.bits.Words)))
-		if err != nil {
-			return nil, nil, nil, err
-		}
-		kernel.CopyShared(copied, layer.bits.Words)
-		sections, words, mappings = append(sections, e), append(words, copied), append(mappings, mapped)
+		})
+		words = append(words, layer.bits.Words)
 	}
-	return sections, words, mappings, nil
+	return sections, words
+}
+
+// addedByBits is how many keys a layer that was read from a file has at least. The
+// file counts those that were there when writing it began; the layer has bits of
+// keys that came meanwhile, too, and must not be filled as if it had not.
+func (f *SyncFilter) addedByBits() uint64 {
+	added := f.added()
+	r := f.Report()
+	if least := r.Keys - 4*r.KeysError; least > float64(added) && least < maxKeys { // neither if saturated
+		return uint64(least)
+	}
+	return added
 }
 
 // layersFrom makes the layers, newest first, that a file has oldest first. Only

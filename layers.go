@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"fmt"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -32,6 +33,31 @@ func (c *chain) sizes() []LayerSize {
 		sizes = append(sizes, LayerSize{layer.plan, layer.added()})
 	}
 	return sizes
+}
+
+// Folded returns an empty filter of a by-th of f's size, which holds f's keys after
+// a Union with f: see [Filter.Fold]. So f can be folded while others use it, who add
+// to both from before the Union begins. The error is as Fold's.
+func (f *SyncFilter) Folded(by uint64) (*SyncFilter, error) {
+	f.mustBeOpen()
+	if by == 0 || f.bits.Blocks%by != 0 {
+		return nil, fmt.Errorf("%w: %d blocks cannot be folded by %d: make the filter with Config.Folds", ErrConfig, f.bits.Blocks, by)
+	}
+	g, err := newFilter(f.plan.folded(by), f.hash)
+	if err != nil {
+		return nil, err
+	}
+	g.meta = f.Meta()
+	return g.Share(), nil
+}
+
+// SetAdded sets the number of adds that Report tells, for a caller who has counted
+// them. Nobody may add meanwhile.
+func (f *SyncFilter) SetAdded(n uint64) {
+	for i := range f.stripes {
+		f.stripes[i].Reset()
+	}
+	f.stripes[0].Count(n)
 }
 
 // Saturate sets all bits: every key is found from now on. It is for a filter that

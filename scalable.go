@@ -490,20 +490,18 @@ func (f *Scalable) mustBeWritable() {
 	}
 }
 
-// stored is the filter as it is at one moment, while adds wait.
+// stored is the filter as it is written while others add to it: the layers of this
+// moment. A layer that is begun later is not in the file.
 func (f *Scalable) stored() (*stored, error) {
-	c := f.lockedChain()
-	sections, words, mappings, err := c.sections()
-	c.unlock()
-	if err != nil {
-		return nil, err
-	}
+	c := f.chain.Load()
+	c.mustBeOpen()
+	sections, words := c.sections()
 	added := uint64(0)
 	for _, e := range sections {
 		added += e.added
 	}
 	s := newStored(f.header(), added, sections, words)
-	s.memory = mappings
+	s.live = c
 	return s, nil
 }
 
@@ -564,14 +562,14 @@ func scalableFrom(s *stored) (*Scalable, error) {
 	return f, nil
 }
 
-// WriteTo writes the filter as a file, as it is at one moment: with every key
-// whose Add returned before the call. See [Filter.WriteTo].
+// WriteTo writes the filter as a file. Nobody waits for it, and it copies a MiB at
+// a time: the file has every key whose Add returned before the call, and perhaps
+// some that are added while it is written. See [Filter.WriteTo].
 func (f *Scalable) WriteTo(w io.Writer) (int64, error) {
 	s, err := f.stored()
 	if err != nil {
 		return 0, err
 	}
-	defer s.close()
 	return s.writeTo(w)
 }
 
@@ -580,8 +578,21 @@ func (f *Scalable) Save(path string) error { return save(path, f.WriteTo) }
 
 // ReadScalable reads a filter that [Scalable.WriteTo] wrote; see [Read].
 func ReadScalable(r io.Reader, limitBytes int64) (*Scalable, error) {
-	return read(r, limitBytes, scalableFrom)
+	return read(r, limitBytes, scalableInMemory)
 }
 
 // LoadScalable reads the file at path; see [Load].
-func LoadScalable(path string) (*Scalable, error) { return load(path, scalableFrom) }
+func LoadScalable(path string) (*Scalable, error) { return load(path, scalableInMemory) }
+
+// scalableInMemory makes the filter that a file holds. If the file was written while
+// keys were added, the newest layer has less room than its count says.
+func scalableInMemory(s *stored) (*Scalable, error) {
+	f, err := scalableFrom(s)
+	if err != nil {
+		return nil, err
+	}
+	if c := f.chain.Load(); c.err == nil {
+		c.room.Store(max(layerRoom(c.layers[0].plan)-int64(c.layers[0].addedByBits()), 0))
+	}
+	return f, nil
+}

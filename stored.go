@@ -8,6 +8,7 @@ import (
 	"hash/crc32"
 	"io"
 	"os"
+	"runtime"
 	"slices"
 
 	"github.com/bloomery/bloom/internal/kernel"
@@ -23,6 +24,11 @@ type stored struct {
 	damaged error             // of the state page that is not in force
 	words   [][]uint64        // of each section
 	memory  []*memory.Mapping // that they lie in, nil for Go's heap
+
+	// live is the filter whose words these are, if others may set bits in them while
+	// they are written. The file then has every bit that was set before, and some of
+	// those that are set meanwhile.
+	live any
 }
 
 // newStored lays a filter out as one file. Of the sections, kind, probes and
@@ -162,7 +168,18 @@ func (s *stored) writeTo(w io.Writer) (written int64, err error) {
 	}
 	write(head, "header")
 	var passed body
+	if s.live != nil {
+		buffer := make([]uint64, checksumSpan/8)
+		for at := uint64(bodyOffset); at < s.checksums && err == nil; at += checksumSpan {
+			part := s.copyBody(buffer, at)
+			passed.pass(part)
+			write(part, "bits")
+		}
+	}
 	for i, words := range s.words {
+		if s.live != nil {
+			break
+		}
 		zeros := padding[:s.gap(i)]
 		passed.pass(zeros)
 		write(zeros, "bits")
@@ -177,6 +194,25 @@ func (s *stored) writeTo(w io.Writer) (written int64, err error) {
 	passed.end()
 	write(sealSums(passed.sums), "checksums")
 	return written, err
+}
+
+// copyBody copies the span of the body that begins at a byte of the file, each word
+// whole, into the buffer, and returns the copy as the file's bytes.
+func (s *stored) copyBody(buffer []uint64, at uint64) []byte {
+	end := min(at+checksumSpan, s.checksums)
+	part := buffer[:(end-at)/8]
+	clear(part) // what lies between sections
+	for i, e := range s.sections {
+		from, to := max(at, e.offset), min(end, e.offset+e.length)
+		if from < to {
+			kernel.CopyShared(part[(from-at)/8:], s.words[i][(from-e.offset)/8:(to-e.offset)/8])
+		}
+	}
+	runtime.KeepAlive(s) // and with it the filter
+	if !memory.LittleEndian {
+		LittleEndianWords.toFile(part)
+	}
+	return memory.Bytes(part)
 }
 
 // fileParts yields the words as the bytes of the file, a checksum span at a

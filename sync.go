@@ -224,25 +224,69 @@ func (f *SyncFilter) SetMeta(meta map[string]string) error {
 	return nil
 }
 
-// WriteTo writes a [SyncFilter.Snapshot] as a file, which [Read] and [Load] read
-// as a Filter; [Filter.Share] makes it a SyncFilter again.
+// WriteTo writes the filter as a file, which [Read] and [Load] read as a Filter;
+// [Filter.Share] makes it a SyncFilter again. Nobody waits for it, and it copies a
+// MiB at a time: the file has every key whose Add returned before the call, and
+// perhaps some that are added while it is written. [SyncFilter.Snapshot] is a copy
+// of one moment.
 func (f *SyncFilter) WriteTo(w io.Writer) (int64, error) {
-	snapshot, err := f.Snapshot()
+	s, err := f.stored()
 	if err != nil {
 		return 0, err
 	}
-	defer snapshot.Close()
-	return snapshot.WriteTo(w)
+	return s.writeTo(w)
 }
 
-// Save writes a Snapshot to a file; see [Filter.Save].
-func (f *SyncFilter) Save(path string) error {
-	snapshot, err := f.Snapshot()
-	if err != nil {
-		return err
+// stored is the filter as it is written while others add to it.
+func (f *SyncFilter) stored() (*stored, error) {
+	f.mustBeOpen()
+	added := f.added() // before the bits, so that it never counts a key that is not there
+	s := newStored(
+		header{kind: kindFilter, scheme: schemePaired, hash: f.hash.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.Meta()},
+		added,
+		[]section{{kind: sectionPaired, probes: uint32(f.plan.Probes), blocks: f.plan.Blocks}},
+		[][]uint64{f.bits.Words},
+	)
+	s.live = f
+	return s, nil
+}
+
+// Save writes the filter to a file at path, as WriteTo does; see [Filter.Save].
+func (f *SyncFilter) Save(path string) error { return save(path, f.WriteTo) }
+
+// Union adds everything that g holds to f, while others may add to both and look
+// keys up: see [Filter.Union]. What is added to g meanwhile may come along or not.
+// between, if not nil, is called after each MiB, and ends the union by an error: f
+// then has some of g's bits.
+func (f *SyncFilter) Union(g *SyncFilter, between func() error) error {
+	f.mustBeOpen()
+	g.mustBeOpen()
+	switch {
+	case f.hash.id != g.hash.id:
+		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.hash.id, g.hash.id)
+	case f.plan.Probes != g.plan.Probes:
+		return fmt.Errorf("%w: one has k %d, the other %d", ErrUnlike, f.plan.Probes, g.plan.Probes)
+	case g.bits.Blocks%f.bits.Blocks != 0:
+		return fmt.Errorf("%w: %d blocks do not fold onto %d: the size of the added filter must be a multiple", ErrUnlike, g.bits.Blocks, f.bits.Blocks)
 	}
-	defer snapshot.Close()
-	return snapshot.Save(path)
+	const step = 1 << 20 / kernel.BlockBytes
+	by, added := g.bits.Blocks/f.bits.Blocks, g.added()
+	for from := uint64(0); from < f.bits.Blocks; {
+		to := min(from+max(step/by, 1), f.bits.Blocks)
+		f.bits.UnionSync(f.stripes, g.bits.Words, by, from, to)
+		if from = to; between == nil {
+			continue
+		}
+		if err := between(); err != nil {
+			return err
+		}
+	}
+	f.stripes[0].Lock()
+	f.stripes[0].Count(added)
+	f.stripes[0].Unlock()
+	f.keepAlive()
+	g.keepAlive()
+	return nil
 }
 
 // Clear empties the filter while nobody can add to it: it waits for the adds under

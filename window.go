@@ -480,19 +480,19 @@ func (w *Window) SetSecret(secret []byte) error {
 	return nil
 }
 
-// stored is the window as it is at one moment, while adds wait. A generation's
-// start is stored as the time of day, which outlives the process.
+// stored is the window as it is written while others add to it: the generations of
+// this moment. A generation's start is stored as the time of day, which outlives the
+// process.
+//
+// A generation that is dropped while it is written may be cleared, and keys of the
+// next turn come into it: the file then has some of these under the old start, where
+// they are forgotten too soon, but never remembered too long. They were added after
+// the call, so nothing was promised of them; and keys that were there at the call are
+// lost only when their time is over.
 func (w *Window) stored() (*stored, error) {
-	w.turning.Lock() // so that the chain stays
-	defer w.turning.Unlock()
 	c := w.chain.Load()
 	c.mustBeOpen()
-	c.lock()
-	sections, words, mappings, err := c.sections()
-	c.unlock()
-	if err != nil {
-		return nil, err
-	}
+	sections, words := c.sections()
 	added := uint64(0)
 	for i := range sections {
 		sections[i].start = w.origin.UnixNano() + c.starts[len(sections)-1-i]
@@ -506,7 +506,7 @@ func (w *Window) stored() (*stored, error) {
 		rate:       w.config.Rate,
 		parameters: [2]uint64{uint64(w.config.Generations), uint64(w.config.Span)},
 	}, added, sections, words)
-	s.memory = mappings
+	s.live = c
 	return s, nil
 }
 
@@ -559,14 +559,15 @@ func windowFrom(s *stored, now func() time.Time) (*Window, error) {
 	return w, nil
 }
 
-// WriteTo writes the window as a file, as it is at one moment: with every key
-// whose Add returned before the call. See [Filter.WriteTo].
+// WriteTo writes the window as a file. Nobody waits for it, and it copies a MiB at a
+// time: the file has every key whose Add returned before the call, unless its time is
+// over meanwhile, and perhaps some that are added while it is written. See
+// [Filter.WriteTo].
 func (w *Window) WriteTo(to io.Writer) (int64, error) {
 	s, err := w.stored()
 	if err != nil {
 		return 0, err
 	}
-	defer s.close()
 	return s.writeTo(to)
 }
 

@@ -371,8 +371,13 @@ func (c *Chain) place(iterator int64, data []byte) (l *layer, offset uint64, err
 
 // read copies n of the layer's bytes, which others may be setting.
 func (l *layer) read(offset, n uint64) []byte {
+	return l.readInto(make([]uint64, n/8+2), offset, n)
+}
+
+// readInto is read into a buffer that is large enough.
+func (l *layer) readInto(buffer []uint64, offset, n uint64) []byte {
 	from := offset / 8
-	words := make([]uint64, (offset+n+7)/8-from)
+	words := buffer[:(offset+n+7)/8-from]
 	kernel.CopyShared(words, l.bits.Words[from:][:len(words)])
 	runtime.KeepAlive(l)
 	toLittleEndian(words)

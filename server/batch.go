@@ -171,7 +171,9 @@ func (b *batch) flushExists() {
 	filter, err := s.store.Open(b.name)
 	if err == nil {
 		err = filter.Contains(s.ctx, b.keys, b.answers)
-		if err != nil {
+		if errors.Is(err, store.ErrNotFound) { // dropped just now
+			clear(b.answers)
+		} else if err != nil {
 			for _, reply := range b.replies {
 				b.tally.failRun(b.kind, reply.list)
 				reply.client.storeError(err)
@@ -210,8 +212,17 @@ func (b *batch) flushAdd() {
 		return
 	}
 	from, next := 0, 0 // the keys and the replies that are done
-	for from < len(b.keys) {
+	for again := false; from < len(b.keys); {
 		n, err := filter.Add(s.ctx, b.keys[from:], b.answers[from:])
+		if errors.Is(err, store.ErrNotFound) && !again { // dropped just now: the name may have another
+			again = true
+			var other store.Filter
+			if other, err = s.openOrCreate(b.name); err == nil {
+				filter = other
+				continue
+			}
+			n = 0
+		}
 		taken := from + n
 		b.tally.added(b.answers[from:taken])
 		if err != nil && !errors.Is(err, store.ErrFull) {

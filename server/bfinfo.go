@@ -88,6 +88,10 @@ func (c *Client) bfInfo(args [][]byte) {
 		return
 	}
 	info := filter.Info()
+	if info.Kind == store.None { // dropped just now
+		c.storeError(store.ErrNotFound)
+		return
+	}
 	if len(args) == 2 {
 		c.w.Map(plainInfoFields)
 		for _, field := range infoFields[:plainInfoFields] {
@@ -131,6 +135,10 @@ func (c *Client) bfDebug(args [][]byte) {
 		return
 	}
 	info := filter.Info()
+	if info.Kind == store.None { // dropped just now
+		c.storeError(store.ErrNotFound)
+		return
+	}
 	c.w.Array(1 + len(info.Layers))
 	c.w.BulkString("size:" + strconv.FormatUint(info.Items, 10))
 	for _, layer := range info.Layers {

@@ -136,7 +136,11 @@ func (g *filterGauges) look(name string) *filterRow {
 	if err != nil {
 		return nil
 	}
-	return &filterRow{name: name, is: identify(filter), info: filter.Info()}
+	info := filter.Info()
+	if info.Bytes == 0 { // dropped just now
+		return nil
+	}
+	return &filterRow{name: name, is: identify(filter), info: info}
 }
 
 // prune keeps the largest.

@@ -3,8 +3,7 @@ package store
 import (
 	"errors"
 	"fmt"
-	"math"
-	"math/bits"
+	"io"
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
@@ -39,8 +38,10 @@ func (l *Local) loadChain(header []byte) (body, error) {
 	return chain{c}, nil
 }
 
-// giveBack lets the chain itself return what was granted to it, and ask no more.
-func (c chain) giveBack(*Local) { c.SetGrant(nil, nil) }
+// giveBack closes the chain, which returns what was granted to it.
+func (c chain) giveBack(l *Local) { l.discard(gone{bits: c.Chain, size: c.Info().Size}) }
+
+func (c chain) bits() io.Closer { return c.Chain }
 
 func (c chain) add(v *value, keys [][]byte, isNew []bool) (done int, err error) {
 	s := scratches.Get().(*scratch)
@@ -48,6 +49,11 @@ func (c chain) add(v *value, keys [][]byte, isNew []bool) (done int, err error) 
 	interop.HashManyRedisBloom(keys, pairs)
 	gate := v.gate()
 	gate.RLock()
+	defer gate.RUnlock()
+	if v.dropped.Load() {
+		scratches.Put(s)
+		return 0, errDropped
+	}
 	v.local.underway.RLock()
 	for done < len(pairs) && err == nil {
 		var n, layer int
@@ -56,7 +62,6 @@ func (c chain) add(v *value, keys [][]byte, isNew []bool) (done int, err error) 
 		done += n
 	}
 	v.local.underway.RUnlock()
-	gate.RUnlock()
 	scratches.Put(s)
 	if errors.Is(err, interop.ErrFull) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
@@ -66,7 +71,7 @@ func (c chain) add(v *value, keys [][]byte, isNew []bool) (done int, err error) 
 
 func (c chain) contains(keys [][]byte, found []bool) { c.ContainsMany(keys, found) }
 
-func (c chain) report() bloom.Report { return c.Report() }
+func (c chain) report(io.Closer) bloom.Report { return c.Report() }
 
 func (c chain) info() Info {
 	info, layers := c.Info(), c.Layers()
@@ -92,104 +97,59 @@ func (c chain) info() Info {
 }
 
 func (c chain) dump(v *value, iterator int64) (next int64, chunk []byte, err error) {
+	bits, err := v.hold()
+	if err != nil {
+		return 0, nil, err
+	}
+	defer v.local.unpin(bits)
 	next, chunk = c.ScanDump(iterator)
 	return next, chunk, nil
 }
 
+// load takes the chunk a piece at a time, so that nobody waits for long: neither for
+// the gate, nor for a commit that would have to write all of it.
 func (c chain) load(v *value, iterator int64, chunk []byte) error {
 	if len(chunk) > maxLoad {
 		return chunkError(fmt.Errorf("%w: %d bytes, of at most %d", bloom.ErrLimit, len(chunk), maxLoad))
 	}
+	at := iterator - int64(len(chunk))
+	for whole := chunk; ; {
+		piece := chunk[:min(len(chunk), loadPiece)]
+		if err := c.loadPiece(v, iterator, whole, at+int64(len(piece)), piece); err != nil {
+			return err
+		}
+		at, chunk = at+int64(len(piece)), chunk[len(piece):]
+		if len(chunk) == 0 {
+			return nil
+		}
+		if err := v.local.settle(); err != nil {
+			return err
+		}
+	}
+}
+
+// loadPiece takes a piece of a chunk that fits as a whole.
+func (c chain) loadPiece(v *value, iterator int64, chunk []byte, at int64, piece []byte) error {
 	gate := v.gate()
 	gate.Lock()
 	defer gate.Unlock()
+	if v.dropped.Load() {
+		return errDropped
+	}
+	if v.busy&(mergedInto|mergedFrom) != 0 {
+		return chunkError(errors.New("the filter is being merged: load the chunk when that is done"))
+	}
 	v.local.underway.RLock()
 	defer v.local.underway.RUnlock()
-	if err := c.LoadChunk(iterator, chunk); err != nil {
+	err := c.FitsChunk(iterator, chunk)
+	if err == nil {
+		err = c.LoadChunk(at, piece)
+	}
+	if err != nil {
 		return chunkError(err)
 	}
 	if v.keeps() { // else it may have grown without a record of that
-		v.logChunk(iterator, chunk)
+		v.logChunk(at, piece)
 	}
 	return nil
-}
-
-// merge takes the bits of a chain whose layers are of the same sizes. How many
-// keys that makes is estimated by the bits, between the larger count and the sum
-// of both; the log has the estimates.
-func (c chain) merge(v, from *value) error {
-	other, ok := from.body.(chain)
-	if !ok {
-		return fmt.Errorf("%w: one filter is RedisBloom's, the other our own", bloom.ErrUnlike)
-	}
-	ours, theirs := c.Layers(), other.Layers()
-	if len(ours) != len(theirs) {
-		return fmt.Errorf("%w: %d layers and %d", bloom.ErrUnlike, len(ours), len(theirs))
-	}
-	set := make([]uint64, len(ours))
-	for i := range ours {
-		if ours[i].Bits != theirs[i].Bits || ours[i].Probes != theirs[i].Probes {
-			return fmt.Errorf("%w: layer %d has %d bits, k %d, and %d bits, k %d", bloom.ErrUnlike, i, ours[i].Bits, ours[i].Probes, theirs[i].Bits, theirs[i].Probes)
-		}
-	}
-	c.joined(other, func(layer int, _ int64, piece []byte) {
-		for _, b := range piece {
-			set[layer] += uint64(bits.OnesCount8(b))
-		}
-	})
-	items := make([]uint64, len(ours))
-	for i, l := range ours {
-		items[i] = estimate(set[i], l.Bits, l.Probes, max(l.Items, theirs[i].Items), l.Items+theirs[i].Items)
-	}
-	if v.keeps() {
-		v.logMerge(from.id, items)
-	}
-	c.mergeWith(other, items)
-	return nil
-}
-
-// estimate is how many keys set so many of m bits (Swamidass and Baldi 2007,
-// equation 1), not below the least and not above the most there can be.
-func estimate(set, m uint64, k int, least, most uint64) uint64 {
-	if set >= m {
-		return most
-	}
-	keys := -float64(m) / float64(k) * math.Log1p(-float64(set)/float64(m))
-	return uint64(min(max(keys, float64(least)), float64(most)))
-}
-
-// mergeWith is merge, when it is decided.
-func (c chain) mergeWith(other chain, items []uint64) {
-	c.joined(other, func(_ int, iterator int64, piece []byte) { c.LoadChunk(iterator, piece) })
-	for i, n := range items {
-		c.SetItems(i, n)
-	}
-}
-
-// joined calls back with the bits of both chains, piece by piece, and the iterator
-// to load each piece with.
-func (c chain) joined(other chain, do func(layer int, iterator int64, piece []byte)) {
-	layer, left := -1, uint64(0)
-	layers := c.Layers()
-	for at := int64(1); ; {
-		next, piece := c.ScanDump(at)
-		_, more := other.ScanDump(at)
-		if next == 0 {
-			return
-		}
-		for i := range min(len(piece), len(more)) {
-			piece[i] |= more[i]
-		}
-		if left == 0 {
-			layer++
-			left = layers[layer].Bytes
-		}
-		left -= uint64(len(piece))
-		do(layer, next, piece)
-		at = next
-	}
-}
-
-func (c chain) fold(*value, uint64) error {
-	return fmt.Errorf("RedisBloom's filters cannot be folded: %w", errUnsupported)
 }

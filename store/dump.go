@@ -2,8 +2,6 @@ package store
 
 import (
 	"bytes"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -15,9 +13,10 @@ import (
 
 // The dump of a filter of our own is a header, drawn in docs/format.md, and then
 // its file, as bloom writes it, in chunks: the iterator is where the next one
-// begins, counted from 1. The file is made when the dump begins and kept until it
-// was read, or nobody has asked for a minute; so unlike RedisBloom's the dump is
-// of one moment, and has checksums.
+// begins, counted from 1. A chunk is made when it is asked for, so a dump takes no
+// memory but for its checksums; the layers that it is of stay pinned until it was
+// read, or nobody has asked for a minute, or the filter is dropped. It has all keys
+// that were added before it began, and perhaps some of those that came meanwhile.
 const (
 	dumpMagic   = "bloomdmp"
 	dumpVersion = 0
@@ -30,84 +29,98 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // outgoing is a dump that is being read.
 type outgoing struct {
-	file []byte
-	used time.Time
-}
-
-// incoming is a dump that is being loaded: the bytes that have come, of so many.
-type incoming struct {
-	file []byte
-	size uint64
+	image *bloom.Image
+	bits  io.Closer // pinned
+	used  time.Time
 }
 
 func (p *paired) dump(v *value, iterator int64) (next int64, chunk []byte, err error) {
-	p.moving.Lock()
-	defer p.moving.Unlock()
 	if iterator == 0 {
-		gate := v.gate()
-		gate.RLock()
-		err := p.isLoading()
-		gate.RUnlock()
-		if err != nil {
-			return 0, nil, err
-		}
-		header, err := p.beginDump()
+		header, err := p.beginDump(v)
 		return 1, header, err
 	}
-	out := p.outgoing
-	if out == nil || iterator < 0 || uint64(iterator-1) > uint64(len(out.file)) {
+	out := p.nextOfDump()
+	if out.image == nil || iterator < 0 {
 		return 0, nil, fmt.Errorf("%w: no dump is under way at %d: begin with 0, and go on within %v", ErrChunk, iterator, dumpIdle)
 	}
-	out.used = time.Now()
-	chunk = out.file[iterator-1:]
-	chunk = chunk[:min(len(chunk), maxChunk)]
+	defer p.local.unpin(out.bits)
+	chunk, err = out.image.Piece(uint64(iterator-1), maxChunk)
+	if err != nil {
+		return 0, nil, chunkError(err)
+	}
 	if len(chunk) == 0 {
 		p.endDump()
-		return 0, []byte{}, nil
+		return 0, chunk, nil
 	}
 	return iterator + int64(len(chunk)), chunk, nil
 }
 
-// beginDump keeps a file of the filter, and returns the header. p.moving is held.
-func (p *paired) beginDump() ([]byte, error) {
-	p.endDump()
-	items := p.items.Load() // before the bits
-	var file bytes.Buffer
-	size := p.charged.Load()
-	if err := p.local.grant(size); err != nil {
+// beginDump begins a dump in the place of the one there is, and returns its header.
+func (p *paired) beginDump(v *value) ([]byte, error) {
+	gate := v.gate()
+	gate.RLock()
+	defer gate.RUnlock()
+	if v.dropped.Load() {
+		return nil, errDropped
+	}
+	if err := p.isLoading(); err != nil {
 		return nil, err
 	}
-	_, err := p.now().WriteTo(&file)
-	p.local.release(size)
-	if err == nil {
-		err = p.local.grant(uint64(file.Len()))
-	}
+	items := p.items.Load() // before the bits
+	image, err := p.now().Image()
 	if err != nil {
 		return nil, err
 	}
-	p.outgoing = &outgoing{file: file.Bytes(), used: time.Now()}
+	if err := p.local.grant(image.Overhead()); err != nil {
+		return nil, err
+	}
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	p.endDumpLocked()
+	p.local.pins.pin(p.now())
+	p.outgoing = &outgoing{image: image, bits: p.now(), used: time.Now()}
 	p.local.dumps.Store(p, nil)
-	return p.header(items, uint64(file.Len())), nil
+	return p.header(items, image.Size()), nil
 }
 
-// endDump forgets the file, if there is one. p.moving is held.
-func (p *paired) endDump() {
+// nextOfDump returns the dump under way, if there is one, with its bits pinned once
+// more.
+func (p *paired) nextOfDump() (out outgoing) {
+	p.sending.Lock()
+	defer p.sending.Unlock()
 	if p.outgoing != nil {
-		p.local.release(uint64(len(p.outgoing.file)))
+		p.outgoing.used = time.Now()
+		out = *p.outgoing
+		p.local.pins.pin(out.bits)
+	}
+	return out
+}
+
+// endDump ends the dump, if there is one.
+func (p *paired) endDump() {
+	p.sending.Lock()
+	defer p.sending.Unlock()
+	p.endDumpLocked()
+}
+
+func (p *paired) endDumpLocked() {
+	if p.outgoing != nil {
+		p.local.release(p.outgoing.image.Overhead())
+		p.local.unpin(p.outgoing.bits)
 		p.outgoing = nil
 		p.local.dumps.Delete(p)
 	}
 }
 
-// endIdleDumps forgets what nobody goes on reading.
+// endIdleDumps ends what nobody goes on reading.
 func (l *Local) endIdleDumps() {
 	l.dumps.Range(func(key, _ any) bool {
 		p := key.(*paired)
-		p.moving.Lock()
+		p.sending.Lock()
 		if p.outgoing != nil && time.Since(p.outgoing.used) > dumpIdle {
-			p.endDump()
+			p.endDumpLocked()
 		}
-		p.moving.Unlock()
+		p.sending.Unlock()
 		return true
 	})
 }
@@ -172,103 +185,6 @@ func ParseDumpHeader(chunk []byte) (h DumpHeader, err error) {
 		return h, fmt.Errorf("%w: a dump of kind %d", bloom.ErrVersion, chunk[10])
 	}
 	return h, nil
-}
-
-// loadPaired makes an empty filter of a dump's header. Its bits are as small as can
-// be, until the dump's have all come.
-func (l *Local) loadPaired(header []byte) (*paired, error) {
-	h, err := ParseDumpHeader(header)
-	if err != nil {
-		return nil, chunkError(err)
-	}
-	if h.Bytes == 0 || h.Spec.Capacity == 0 || !(h.Spec.Rate > 0 && h.Spec.Rate < 1) {
-		return nil, chunkError(fmt.Errorf("%w: a dump of %d bytes, for %d keys at the rate %g", bloom.ErrFormat, h.Bytes, h.Spec.Capacity, h.Spec.Rate))
-	}
-	small := h.Spec
-	small.Capacity, small.Rate = 1, 0.5
-	b, err := l.newPaired(small)
-	if err != nil {
-		return nil, chunkError(err)
-	}
-	p := b.(*paired)
-	if p.now().HashIdentity().Key != h.Key {
-		p.giveBack(l)
-		return nil, chunkError(fmt.Errorf("%w: the filter was made with the secret of another store, of fingerprint %016x: give this store that one", bloom.ErrSecret, h.Key))
-	}
-	// The file's bytes, and then the filter that is made of them.
-	if err := l.grant(p.loadingBytes(h.Bytes)); err != nil {
-		p.giveBack(l)
-		return nil, err
-	}
-	p.charged.Add(p.loadingBytes(h.Bytes))
-	p.spec = h.Spec
-	p.items.Store(h.Items)
-	p.incoming = &incoming{size: h.Bytes}
-	return p, nil
-}
-
-// loadingBytes bounds the memory that a dump takes until it is loaded. Of a window
-// all generations might be full.
-func (p *paired) loadingBytes(size uint64) uint64 {
-	times := uint64(3)
-	if p.spec.Kind == Window {
-		times = uint64(p.local.config.Generations) + 4
-	}
-	if size > math.MaxUint64/2/times {
-		return math.MaxUint64 / 2
-	}
-	return size * times
-}
-
-func (p *paired) load(v *value, iterator int64, chunk []byte) error {
-	gate := v.gate()
-	gate.Lock()
-	defer gate.Unlock()
-	return p.take(v, iterator, chunk)
-}
-
-// take is load with the gate held. The bits are put in place when the chunk is in
-// the log.
-func (p *paired) take(v *value, iterator int64, chunk []byte) error {
-	in := p.incoming
-	if in == nil {
-		return chunkError(errors.New("the filter is not being loaded: drop it, and begin with the dump's header"))
-	}
-	if len(chunk) > maxLoad {
-		return chunkError(fmt.Errorf("%w: %d bytes, of at most %d", bloom.ErrLimit, len(chunk), maxLoad))
-	}
-	have := int64(len(in.file))
-	if iterator-1-int64(len(chunk)) != have || uint64(len(chunk)) > in.size-uint64(have) {
-		return chunkError(fmt.Errorf("%d bytes that end at %d, but %d have come of %d: load the chunks in their order", len(chunk), iterator, have, in.size))
-	}
-	file := append(in.file, chunk...)
-	if uint64(len(file)) < in.size {
-		v.logChunk(iterator, chunk)
-		in.file = file
-		return nil
-	}
-	const generationsAt = 48 // in the file's header
-	if most := uint64(p.local.config.Generations); p.spec.Kind == Window && p.local.replay.Load() == 0 && (len(file) < generationsAt+8 || binary.LittleEndian.Uint64(file[generationsAt:]) > most) {
-		return chunkError(fmt.Errorf("%w: a window of more generations than the store's %d", bloom.ErrLimit, most))
-	}
-	bits, err := p.local.read(p.spec, bytes.NewReader(file), int64(len(file)))
-	if err != nil {
-		return chunkError(err)
-	}
-	v.logChunk(iterator, chunk)
-	p.incoming = nil
-	p.replace(bits, p.items.Load())
-	p.charge(v, takes(bits))
-	return nil
-}
-
-// isLoading is the error of who wants to use the filter while it is being loaded:
-// what is added now would be replaced. The gate is held.
-func (p *paired) isLoading() error {
-	if in := p.incoming; in != nil {
-		return chunkError(fmt.Errorf("the filter is being loaded, and %d of %d bytes have come: load the others, or drop it", len(in.file), in.size))
-	}
-	return nil
 }
 
 // takes is how many bytes of memory the bits take.

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/bloomery/bloom"
@@ -45,19 +46,56 @@ func (v *value) Contains(ctx context.Context, keys [][]byte, found []bool) error
 	if len(found) != len(keys) {
 		panic(fmt.Sprintf("store: room for %d answers to %d keys: give as many", len(found), len(keys)))
 	}
-	v.body.contains(keys, found)
+	gate := v.gate()
+	for len(keys) > 0 {
+		n := min(len(keys), chunkKeys)
+		gate.RLock()
+		if v.dropped.Load() {
+			gate.RUnlock()
+			return errDropped
+		}
+		v.body.contains(keys[:n], found[:n])
+		gate.RUnlock()
+		keys, found = keys[n:], found[n:]
+	}
 	return nil
 }
 
 // Info costs little.
-func (v *value) Info() Info {
-	i := v.body.info()
+func (v *value) Info() (i Info) {
+	gate := v.gate()
+	gate.RLock()
+	defer gate.RUnlock()
+	if v.dropped.Load() {
+		return Info{}
+	}
+	i = v.body.info()
 	i.Expires, i.Level = v.expiry(), v.level
 	return i
 }
 
 // Report reads the bits, or a sample.
-func (v *value) Report() bloom.Report { return v.body.report() }
+func (v *value) Report() bloom.Report {
+	bits, err := v.hold()
+	if err != nil {
+		return bloom.Report{}
+	}
+	defer v.local.unpin(bits)
+	return v.body.report(bits)
+}
+
+// hold pins the bits.
+func (v *value) hold() (io.Closer, error) {
+	gate := v.gate()
+	gate.RLock()
+	defer gate.RUnlock()
+	if v.dropped.Load() {
+		return nil, errDropped
+	}
+	bits := v.body.bits()
+	v.local.pins.pin(bits)
+	return bits, nil
+}
 
 // Dump returns a chunk of the filter.
 func (v *value) Dump(iterator int64) (next int64, chunk []byte, err error) {
@@ -69,43 +107,11 @@ func (v *value) Load(ctx context.Context, iterator int64, chunk []byte) error {
 	return v.body.load(v, iterator, chunk)
 }
 
-// Merge adds all that another filter has. Both stand still meanwhile, and no
-// snapshot is taken: the log says of a merge only whose it was, and that filter
-// must be the same when the log is read again.
-func (v *value) Merge(ctx context.Context, from Filter) error {
-	other, ok := from.(*value)
+// Fold makes the filter smaller by a factor. It waits for a snapshot that is under
+// way, and nobody else waits for it.
+func (v *value) Fold(ctx context.Context, by uint64) error {
 	l := v.local
-	switch {
-	case !ok || other.local != l:
-		return fmt.Errorf("%w: the filter to merge is another store's", bloom.ErrUnlike)
-	case other.id == v.id:
-		return nil
-	case other.level == Unlogged && v.level != Unlogged:
-		return fmt.Errorf("merging a filter whose adds are not logged into one whose are: %w", errUnsupported)
-	}
 	l.checkpointing.Lock()
 	defer l.checkpointing.Unlock()
-	l.changing.Lock()
-	defer l.changing.Unlock()
-	if other.dropped.Load() {
-		return fmt.Errorf("%w: the filter to merge was dropped meanwhile", ErrNotFound)
-	}
-	first, second := v.gate(), other.gate()
-	if v.id%gateCount > other.id%gateCount {
-		first, second = second, first
-	}
-	first.Lock()
-	defer first.Unlock()
-	if first != second {
-		second.Lock()
-		defer second.Unlock()
-	}
-	return v.body.merge(v, other)
-}
-
-// Fold makes the filter smaller by a factor.
-func (v *value) Fold(ctx context.Context, by uint64) error {
-	v.gate().Lock()
-	defer v.gate().Unlock()
 	return v.body.fold(v, by)
 }

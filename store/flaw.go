@@ -17,5 +17,8 @@ const (
 	flawLogKept               // a store that starts does not write the last segment again
 	flawSnapshotAhead         // a snapshot has its name before the log is on the disk that it has seen
 	flawNumbersAgain          // so it is, and a store that starts gives the LSNs again
+	flawMergeLogsNew          // while a merge is under way, only new keys are logged
+	flawMergeLeaks            // a merge that fails leaves bits, and only new keys are logged
+	flawDroppedLeftOut        // a value that was dropped while a snapshot is taken is not in it
 	flawCount
 )

@@ -394,7 +394,7 @@ func finishLoading(t *testing.T, l *Local, name string) {
 		t.Fatal(err)
 	}
 	v := l.look([]byte(name))
-	have := len(v.body.(*paired).incoming.file)
+	have := int(v.body.(*paired).incoming.have)
 	if have == 0 || have == len(chunk) {
 		t.Errorf("%q: %d of %d bytes were loaded", name, have, len(chunk))
 	}

@@ -53,6 +53,8 @@ type seams struct {
 	flaw flaw             // a rule to break
 	idle bool             // nothing happens by itself: tests call sweep and eachSecond
 
+	between func() // called between the pieces of a merge and of a fold
+
 	checkOnly bool // nothing is written: see Verify
 	strict    bool // the memory limit holds for what is recovered, too
 }
@@ -62,17 +64,26 @@ type seams struct {
 //
 // Three kinds of locks order what happens. changing is held by who makes, drops
 // or renames values, so that the log has these in their order. A filter's gate is
-// held for reading by who adds to it, and for writing by who replaces its bits or
-// makes room. underway is held for reading from before the first bit of an add is
+// held for reading by who adds to it or looks keys up, and for writing by who drops
+// it, replaces its bits or makes room. underway is held for reading from before the first bit of an add is
 // set until the add is in the log, and for writing by who needs to know that all
 // bits that can be seen are in the log: see log.commit. They are taken in this
-// order: checkpointing, changing, gate, underway, and last the log's own.
+// order: checkpointing, changing, gate, underway, and last the log's own; moving, of
+// a filter that is being loaded, before the gate.
+//
+// None of them but checkpointing is held for long: gates stand still for a thousand
+// keys or a MiB at most. checkpointing is held by snapshots, merges and folds, which
+// so come one after the other; nobody else waits for it but Close.
 type Local struct {
 	config LocalConfig
 	secret []byte
 	id     storeID // in all files of the directory
 	names  *names
 	count  atomic.Int64 // names
+
+	pins     pins
+	unmapper unmapper
+	leaked   []*value // see merge.end; guarded by checkpointing
 
 	used         atomic.Uint64            // bytes
 	grantLayer   func(bytes uint64) error // grant and release, for a million chains
@@ -200,8 +211,28 @@ func (l *Local) Grant(bytes uint64) error { return l.grant(bytes) }
 // Release gives back what Grant took.
 func (l *Local) Release(bytes uint64) { l.release(bytes) }
 
-// grant takes so many bytes of memory, or says why not.
+// grant takes so many bytes of memory, or says why not. It waits for a moment if
+// memory is about to be given back.
 func (l *Local) grant(bytes uint64) error {
+	err := l.take(bytes)
+	if err == nil || bytes > l.config.Memory {
+		return err
+	}
+	for until := time.Now().Add(grantPatience); ; {
+		freed := l.unmapper.next() // before the attempt, so that none is missed
+		if err = l.take(bytes); err == nil || freed == nil {
+			return err
+		}
+		select {
+		case <-freed:
+		case <-time.After(time.Until(until)):
+			return err
+		}
+	}
+}
+
+// take is grant without patience.
+func (l *Local) take(bytes uint64) error {
 	limit := l.config.Memory
 	for {
 		used := l.used.Load()

@@ -24,6 +24,8 @@ import (
 //   - commit waits for all that anybody has appended, also when its caller's own
 //     adds changed nothing: the bits that made them old may be of an add that is
 //     not in the log yet. Local.underway says whether there may be such bits.
+//   - For the same reason all keys that are added to a filter are logged, new or not,
+//     while it has bits that no record accounts for yet: see merge.
 //   - After the first error of a write or sync nothing is acknowledged any more,
 //     and nothing is tried again: the system takes for written what it has thrown
 //     away.
@@ -36,6 +38,8 @@ import (
 //   - A snapshot gets its name when the log is synced up to the newest record that
 //     it has seen: it has adds of that moment, and must not have them without those
 //     before.
+//   - A value that is dropped while a snapshot is taken stays in it, if without bits:
+//     the log behind the snapshot may have renamed it first.
 //   - Segments are removed when the snapshot that makes them superfluous is on
 //     the disk, its name included.
 type log struct {
@@ -150,6 +154,17 @@ func (g *log) reachAll() error {
 	g.Lock()
 	defer g.Unlock()
 	return g.reach(g.next, g.next)
+}
+
+// settle returns when all that has been appended is written: so who logs a lot does
+// it a MiB at a time, and leaves nobody's commit more than that to write.
+func (l *Local) settle() error {
+	if l.log == nil {
+		return nil
+	}
+	l.log.Lock()
+	defer l.log.Unlock()
+	return l.log.reach(l.log.next, 0)
 }
 
 // write writes what is in the buffer. The log is locked, and unlocked meanwhile.

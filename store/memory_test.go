@@ -52,7 +52,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("%d bytes, and %d read again from the %s", before, after, how)
 		}
 	}
-	// Who has a filter in hand that is dropped goes on at nobody's expense.
+	// Adds to a filter that was dropped take no memory.
 	first, err := l.Open([]byte("a much longer name 0"))
 	if err != nil {
 		t.Fatal(err)

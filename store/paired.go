@@ -1,7 +1,6 @@
 package store
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -16,8 +15,8 @@ import (
 type paired struct {
 	local *Local
 	spec  Spec
-	bits  atomic.Pointer[hashed]
-	items atomic.Uint64 // adds that were new
+	live  atomic.Pointer[hashed] // the bits
+	items atomic.Uint64          // adds that were new
 
 	// left is how many keys may be added before anybody must look how much room
 	// there is, which takes the gate alone.
@@ -28,9 +27,12 @@ type paired struct {
 	// changes only while left is used up, and is found out then.
 	layer uint32
 
-	moving   sync.Mutex
-	incoming *incoming // a dump that is being loaded, guarded by the gate
-	outgoing *outgoing // a dump that is being read, guarded by moving
+	twin *bloom.SyncFilter // of a fold under way: gets all adds, too; guarded by the gate
+
+	moving   sync.Mutex // held by who loads a chunk
+	incoming *incoming  // a dump that is being loaded, guarded by the gate
+	sending  sync.Mutex
+	outgoing *outgoing // a dump that is being read, guarded by sending
 }
 
 // hashed is what our kinds of filter have in common.
@@ -43,7 +45,9 @@ type hashed interface {
 	SetSecret(secret []byte) error
 	Report() bloom.Report
 	Saturate()
+	Image() (*bloom.Image, error)
 	io.WriterTo
+	io.Closer
 }
 
 // shared makes a SyncFilter one of them, which takes its secret before it is
@@ -52,11 +56,22 @@ type shared struct{ *bloom.SyncFilter }
 
 func (shared) SetSecret([]byte) error { return nil }
 
-func (p *paired) now() hashed     { return *p.bits.Load() }
-func (p *paired) set(bits hashed) { p.bits.Store(&bits) }
+func (p *paired) now() hashed     { return *p.live.Load() }
+func (p *paired) set(bits hashed) { p.live.Store(&bits) }
 
-func (p *paired) kind() Kind        { return p.spec.Kind }
-func (p *paired) giveBack(l *Local) { l.release(p.charged.Load()) }
+func (p *paired) kind() Kind { return p.spec.Kind }
+
+func (p *paired) bits() io.Closer { return p.now() }
+
+func (p *paired) giveBack(l *Local) {
+	p.endDump()
+	p.incoming = nil
+	if bits := p.live.Swap(nil); bits != nil {
+		l.discard(gone{*bits, takes(*bits), p.charged.Load()})
+	} else {
+		l.release(p.charged.Load())
+	}
+}
 
 // Where it costs less than a hundredth, fixed filters have a multiple of so many
 // blocks, so that they can be folded.
@@ -153,9 +168,6 @@ func (p *paired) grow(v *value) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
-	if v.dropped.Load() {
-		return nil
-	}
 	bytes := lockedBytes(plan)
 	if err := p.local.grant(bytes); err != nil {
 		return err
@@ -167,12 +179,16 @@ func (p *paired) grow(v *value) error {
 func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error) {
 	s := scratches.Get().(*scratch)
 	defer scratches.Put(s)
+	gate := v.gate()
+	gate.RLock()
+	if v.dropped.Load() {
+		gate.RUnlock()
+		return 0, errDropped
+	}
 	hashes, bits := s.hashes[:len(keys)], p.now()
 	for i, key := range keys {
 		hashes[i] = bits.Hash(key)
 	}
-	gate := v.gate()
-	gate.RLock()
 	if p.left.Add(-int64(len(keys))) >= 0 {
 		p.addHashes(v, hashes, isNew, false)
 		gate.RUnlock()
@@ -183,6 +199,9 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 
 	gate.Lock()
 	defer gate.Unlock()
+	if v.dropped.Load() {
+		return 0, errDropped
+	}
 	if err := p.isLoading(); err != nil {
 		return 0, err
 	}
@@ -216,6 +235,9 @@ func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool, alone bool) 
 		at = l.windowNow().UnixNano() // before the window looks: it may forget later, never too soon
 	}
 	n := p.now().AddHashes(hashes, isNew)
+	if p.twin != nil {
+		p.twin.AddHashes(hashes, nil)
+	}
 	p.items.Add(uint64(n))
 	if bits, ok := p.now().(*bloom.Scalable); ok && alone {
 		p.layer = uint32(len(bits.Sizes()) - 1)
@@ -226,8 +248,8 @@ func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool, alone bool) 
 
 func (p *paired) contains(keys [][]byte, found []bool) { p.now().ContainsMany(keys, found) }
 
-func (p *paired) report() bloom.Report {
-	r := p.now().Report()
+func (p *paired) report(bits io.Closer) bloom.Report {
+	r := bits.(hashed).Report()
 	r.Added = p.items.Load()
 	return r
 }
@@ -264,93 +286,15 @@ func layersOf(sizes []bloom.LayerSize) (layers []Layer) {
 	return layers
 }
 
-// merge makes a filter that has the bits of both, and puts it in the place of the
-// old one: who looks keys up is not held up.
-func (p *paired) merge(v, from *value) error {
-	other, ok := from.body.(*paired)
-	if !ok {
-		return fmt.Errorf("%w: one filter is our own, the other RedisBloom's", bloom.ErrUnlike)
-	}
-	merged, items, err := p.mergedWith(other)
-	if err != nil {
-		return err
-	}
-	v.logMerge(from.id, []uint64{items})
-	p.replace(merged, items)
-	return nil
-}
-
-// replace puts other bits in the place of those there are. The gate is held alone.
-func (p *paired) replace(bits hashed, items uint64) {
-	p.set(bits)
+// replace puts other bits, for which so many bytes were granted, in the place of
+// those there are. The gate is held alone.
+func (p *paired) replace(bits hashed, items, bytes uint64) {
+	old, granted := p.live.Swap(&bits), p.charged.Swap(bytes)
 	p.items.Store(items)
 	p.left.Store(0)
-}
-
-func (p *paired) mergedWith(other *paired) (hashed, uint64, error) {
-	if err := errors.Join(p.isLoading(), other.isLoading()); err != nil {
-		return nil, 0, err
+	if old != nil {
+		p.local.discard(gone{*old, takes(*old), granted})
+	} else {
+		p.local.release(granted)
 	}
-	ours, ok := p.now().(shared)
-	theirs, ok2 := other.now().(shared)
-	if !ok || !ok2 {
-		return nil, 0, fmt.Errorf("filters that grow or forget cannot be merged: %w", errUnsupported)
-	}
-	a, err := ours.Snapshot()
-	if err != nil {
-		return nil, 0, err
-	}
-	b, err := theirs.Snapshot()
-	if err != nil {
-		a.Close()
-		return nil, 0, err
-	}
-	defer b.Close()
-	if err := a.Union(b); err != nil {
-		a.Close()
-		return nil, 0, err
-	}
-	n, m := p.items.Load(), other.items.Load()
-	items := uint64(min(max(a.Report().Keys, float64(max(n, m))), float64(n+m)))
-	return shared{a.Share()}, items, nil
-}
-
-// fold makes a smaller filter and puts it in the place of the old one.
-func (p *paired) fold(v *value, by uint64) error {
-	folded, err := p.folded(by)
-	if err != nil {
-		return err
-	}
-	v.logFold(by)
-	p.replace(folded, p.items.Load())
-	p.charge(v, lockedBytes(folded.Plan()))
-	return nil
-}
-
-// charge corrects what the filter has been granted to what it takes.
-func (p *paired) charge(v *value, bytes uint64) {
-	if before := p.charged.Load(); bytes < before && !v.dropped.Load() {
-		p.charged.Store(bytes)
-		p.local.release(before - bytes)
-	}
-}
-
-func (p *paired) folded(by uint64) (shared, error) {
-	if err := p.isLoading(); err != nil {
-		return shared{}, err
-	}
-	bits, ok := p.now().(shared)
-	if !ok {
-		return shared{}, fmt.Errorf("filters that grow or forget cannot be folded: %w", errUnsupported)
-	}
-	whole, err := bits.Snapshot()
-	if err != nil {
-		return shared{}, err
-	}
-	defer whole.Close()
-	folded, err := whole.Fold(by)
-	if err != nil {
-		return shared{}, err
-	}
-	return shared{folded.Share()}, nil
 }

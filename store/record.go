@@ -68,10 +68,11 @@ func appendName(b []byte, name string) []byte {
 	return append(b, name...)
 }
 
-// logPairs logs the pairs that are new, all in one layer.
+// logPairs logs the pairs that are new, all in one layer; or, if v.logsAll, those that
+// are not, too.
 func (v *value) logPairs(layer int, pairs []interop.Pair, isNew []bool) {
-	n := countTrue(isNew)
-	if n == 0 || !v.keeps() {
+	n, all := countTrue(isNew), v.logsAll()
+	if n == 0 && (!all || len(pairs) == 0) || !v.keeps() {
 		return
 	}
 	g := v.local.log
@@ -87,7 +88,7 @@ func (v *value) logPairs(layer int, pairs []interop.Pair, isNew []bool) {
 		order.PutUint64(to, pairs[i][0])
 		order.PutUint64(to[8:], pairs[i][1])
 		more := 0
-		if is {
+		if is || all {
 			more = pairBytes
 		}
 		at += more
@@ -95,10 +96,11 @@ func (v *value) logPairs(layer int, pairs []interop.Pair, isNew []bool) {
 	g.end(b[:at], v.level)
 }
 
-// logHashes logs the hashes that are new, all in one layer; of a window, at is not
-// zero, all: old keys are remembered for longer.
+// logHashes logs the hashes that are new, all in one layer; or all, if v.logsAll, and
+// of a window, where at is not zero: old keys are remembered for longer.
 func (v *value) logHashes(at int64, layer uint32, n int, hashes []uint64, isNew []bool) {
-	if n == 0 && at == 0 || !v.keeps() {
+	all := at != 0 || v.logsAll()
+	if n == 0 && !all || !v.keeps() {
 		return
 	}
 	g := v.local.log
@@ -112,7 +114,7 @@ func (v *value) logHashes(at int64, layer uint32, n int, hashes []uint64, isNew 
 		b = appendAdds(b, v.id, layer, uint32(n))
 	}
 	for i, h := range hashes {
-		if at != 0 || isNew[i] {
+		if all || isNew[i] {
 			b = order.AppendUint64(b, h)
 		}
 	}

@@ -167,8 +167,8 @@ type candidate struct {
 // scanBytes are looked through at a time. aloneBytes is the longest record that is
 // tried though nothing behind it looks like the next one.
 const (
-	scanBytes = 1 << 20
-	aloneBytes  = 2 * contentBytes
+	scanBytes  = 1 << 20
+	aloneBytes = 2 * contentBytes
 )
 
 // search finds the first whole record at or behind an offset, where the one with the

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -531,7 +530,7 @@ func (r *recovery) readContent(v *recovered, f *fields) error {
 			}
 			return nil
 		}
-		return b.take(v.value, int64(c.at)+1, bytes.Clone(data))
+		return b.take(v.value, int64(c.at)+1, data)
 	}
 	c.bytes = append(c.bytes, data...)
 	return nil
@@ -558,7 +557,7 @@ func (r *recovery) endContent(v *recovered) error {
 		if err := <-c.made; err != nil {
 			return fmt.Errorf("value %d: %w", v.id, err)
 		}
-		b.replace(c.bits, b.items.Load())
+		b.replace(c.bits, b.items.Load(), 0) // finish knows what they take
 	}
 	return nil
 }

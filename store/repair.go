@@ -123,7 +123,7 @@ func (m *mending) lostBits(v *recovered, why string) {
 		return
 	}
 	b.incoming = nil
-	b.replace(fresh.(*paired).now(), b.items.Load())
+	b.replace(fresh.(*paired).now(), b.items.Load(), fresh.(*paired).charged.Load())
 }
 
 func (m *mending) lostRecords(format string, args ...any) {

@@ -328,7 +328,7 @@ func (r *recovery) applyContent(v *recovered, kind byte, f *fields) error {
 	case recordChunk:
 		iterator, chunk := int64(f.uint64()), f.rest()
 		if b, ok := v.body.(*paired); ok {
-			return b.take(v.value, iterator, append([]byte(nil), chunk...))
+			return b.take(v.value, iterator, chunk)
 		}
 		return v.body.load(v.value, iterator, chunk)
 	case recordMerge:
@@ -336,24 +336,11 @@ func (r *recovery) applyContent(v *recovered, kind byte, f *fields) error {
 		if other == nil {
 			return errors.New("the filter to merge is not there")
 		}
-		switch b := v.body.(type) {
-		case chain:
-			from, ok := other.body.(chain)
-			if !ok || len(items) != b.Info().Filters {
-				return errors.New("the filters to merge differ")
-			}
-			b.mergeWith(from, items)
+		if err := v.mergeAgain(other.value, items); err != nil {
+			return err
+		}
+		if v.kind() == RedisBloom {
 			v.layers, v.counts = items, true
-		case *paired:
-			from, ok := other.body.(*paired)
-			if !ok || len(items) != 1 {
-				return errors.New("the filters to merge differ")
-			}
-			merged, _, err := b.mergedWith(from)
-			if err != nil {
-				return err
-			}
-			b.replace(merged, items[0])
 		}
 		return nil
 	}
@@ -386,8 +373,8 @@ func (r *recovery) finish() {
 	r.found.Values = r.local.Len()
 }
 
-// restoring is what names begin with, with the number of a client behind, that older
-// servers gave to filters while RESTORE was filling them. A kill left some.
+// restoring is what names begin with, with the number of a client behind, that a
+// server gives to filters while RESTORE or BF.MERGE is filling them. A kill leaves some.
 const restoring = "\x00restore:"
 
 // dropUnfinished drops filters of such names: nobody asked for them, and nobody can
@@ -395,7 +382,7 @@ const restoring = "\x00restore:"
 func (r *recovery) dropUnfinished() {
 	for id, v := range r.values {
 		digits, ok := strings.CutPrefix(v.name, restoring)
-		if _, err := strconv.ParseInt(digits, 10, 64); ok && err == nil && v.kind() == RedisBloom {
+		if _, err := strconv.ParseInt(digits, 10, 64); ok && err == nil {
 			r.found.Unfinished++
 			delete(r.values, id)
 			r.local.drop(v.value)

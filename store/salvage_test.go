@@ -323,7 +323,7 @@ func TestSearchIsQuick(t *testing.T) {
 		if err != nil || !ok || in.next <= next {
 			t.Fatalf("record %d is found: %v, %v", in.next, ok, err)
 		}
-		if most := 3 * (in.at - from); uint64(read) > most+2*windowBytes {
+		if most := 3 * (in.at - from); uint64(read) > most+2*scanBytes {
 			t.Errorf("%d bytes were read to find the record %d bytes behind", read, in.at-from)
 		}
 	}

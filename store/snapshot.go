@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -50,6 +52,7 @@ func (l *Local) checkpointAlone() error {
 		}
 		return l.snapshotFailed(err)
 	}
+	l.coverLeaks()
 	l.log.isSaved(start)
 	err = l.removeOld(start)
 	l.leftovers.Store(err != nil)
@@ -119,7 +122,7 @@ func (l *Local) snapshot(start, nextID uint64, values []named) error {
 		for _, v := range values {
 			w.value(v)
 		}
-		w.end(len(values))
+		w.end()
 		if w.err == nil && l.log != nil && l.config.flaw != flawSnapshotAhead && l.config.flaw != flawNumbersAgain {
 			w.err = l.log.reachAll()
 		}
@@ -192,13 +195,17 @@ type snapshotWriter struct {
 	file   diskFile
 	seed   uint32 // of its checksums
 	next   uint64 // number of the next record
+	values uint64 // that were written
 	buffer []byte
 	bytes  uint64
+	synced uint64 // of those
 	err    error
 }
 
-// contentBytes is how many bytes of a value are in one record.
-const contentBytes = 1 << 20
+const (
+	contentBytes = 1 << 20  // of a value, in one record
+	syncBytes    = 16 << 20 // are written before they are synced
+)
 
 // record writes a record with these fields; most go through the buffer.
 func (w *snapshotWriter) record(kind byte, fields func(b []byte) []byte) {
@@ -223,6 +230,11 @@ func (w *snapshotWriter) flush() {
 	}
 	w.bytes += uint64(len(w.buffer))
 	w.buffer = w.buffer[:0]
+	// Else the system would have gigabytes to write when a commit syncs the log.
+	if w.bytes >= w.synced+syncBytes && w.err == nil {
+		w.synced = w.bytes
+		w.err = w.file.Sync()
+	}
 }
 
 func (w *snapshotWriter) head(nextID uint64, values int) {
@@ -236,26 +248,36 @@ func (w *snapshotWriter) head(nextID uint64, values int) {
 	})
 }
 
-func (w *snapshotWriter) end(values int) {
-	w.record(recordEnd, func(b []byte) []byte { return order.AppendUint64(b, uint64(values)) })
+func (w *snapshotWriter) end() {
+	w.record(recordEnd, func(b []byte) []byte { return order.AppendUint64(b, w.values) })
 	w.flush()
 }
 
 // value writes what a name stands for.
 func (w *snapshotWriter) value(v named) {
-	state := v.state()
+	state, kind := v.state(), v.kind()
+	if state.dropped {
+		kind = String
+		if w.local.config.flaw == flawDroppedLeftOut {
+			return
+		}
+	}
+	w.values++
 	w.record(recordValue, func(b []byte) []byte {
 		b = order.AppendUint64(b, v.id)
 		b = order.AppendUint64(b, state.lsn)
-		b = append(b, byte(v.kind()), byte(v.level))
+		b = append(b, byte(kind), byte(v.level))
 		b = order.AppendUint64(b, uint64(v.expires))
 		b = appendName(b, v.name)
 		return append(b, state.header...)
 	})
 	content := &contentWriter{w: w, id: v.id}
-	if err := state.writeBits(content); w.err == nil {
-		w.err = err
+	if state.writeBits != nil {
+		if err := state.writeBits(content); w.err == nil {
+			w.err = err
+		}
 	}
+	w.local.unpin(state.bits)
 	content.done()
 }
 
@@ -264,10 +286,17 @@ func (w *snapshotWriter) value(v named) {
 type valueState struct {
 	lsn       uint64
 	header    []byte
+	bits      io.Closer // pinned
 	writeBits func(to io.Writer) error
+
+	// dropped: its bits are gone, and so is its name, by a record of the log before
+	// lsn. It is written as a plain value without bytes, as records between the
+	// beginning of the snapshot and that one may rename it.
+	dropped bool
 }
 
-// state is taken while nobody adds or replaces bits, so that counts and LSN agree.
+// state is taken while nobody adds or replaces bits, so that counts and LSN agree. The
+// bits are copied later, while keys are added.
 func (v *value) state() (s valueState) {
 	l, gate := v.local, v.gate()
 	gate.RLock()
@@ -279,6 +308,11 @@ func (v *value) state() (s valueState) {
 		s.lsn = l.log.next
 		l.log.Unlock()
 	}
+	if s.dropped = v.dropped.Load(); s.dropped {
+		return s
+	}
+	s.bits = v.body.bits()
+	l.pins.pin(s.bits)
 	switch b := v.body.(type) {
 	case text:
 		s.writeBits = func(to io.Writer) error { _, err := to.Write(b); return err }
@@ -290,8 +324,15 @@ func (v *value) state() (s valueState) {
 		s.writeBits = func(to io.Writer) error { _, err := bits.WriteTo(to); return err }
 		if in := b.incoming; in != nil {
 			size = in.size
-			file := in.file
-			s.writeBits = func(to io.Writer) error { _, err := to.Write(file); return err }
+			pieces := slices.Clone(in.pieces)
+			s.writeBits = func(to io.Writer) (err error) {
+				for _, piece := range pieces {
+					if _, err = to.Write(piece); err != nil {
+						break
+					}
+				}
+				return err
+			}
 		}
 		s.header = b.header(b.items.Load(), size)
 	}
@@ -300,8 +341,10 @@ func (v *value) state() (s valueState) {
 
 // writeBits writes the bits of the layers that the header describes.
 func (c chain) writeBits(to io.Writer, header []byte) error {
-	for at, size := int64(0), int64(headerBits(header)/8); at < size; {
-		next, piece := c.ScanDump(at + 1)
+	size := int64(headerBits(header) / 8)
+	buffer := make([]uint64, min(size/8+2, contentBytes/8))
+	for at := int64(0); at < size; {
+		next, piece := c.ScanPiece(at+1, buffer)
 		if _, err := to.Write(piece); err != nil {
 			return err
 		}
@@ -337,6 +380,7 @@ func (c *contentWriter) Write(p []byte) (int, error) {
 		})
 		c.at += uint64(n)
 		rest = rest[n:]
+		runtime.Gosched() // who serves clients comes first
 	}
 	return len(p), c.w.err
 }

@@ -133,7 +133,7 @@ type Store interface {
 	Create(ctx context.Context, name string, spec Spec) (Filter, error)
 
 	// Open returns the filter of that name, or an error that wraps ErrNotFound or
-	// ErrWrongKind. It is quick, and does not allocate: a server asks before every
+	// ErrWrongKind. The filter may be dropped before it is used. Open is quick, and does not allocate: a server asks before every
 	// run of commands.
 	Open(name []byte) (Filter, error)
 
@@ -183,14 +183,17 @@ type Store interface {
 	Close() error
 }
 
-// Filter is one filter of a store. It may be kept: after the name was dropped or
-// given to another filter, it goes on as a filter without name. All methods may
-// be called by many goroutines at once, and of those that add one key at most one
-// is told that it is new.
+// Filter is one filter of a store. It may be kept: it goes on under another name, and
+// ends when its name is dropped or given to another filter. Its memory is then given
+// back as soon as nobody is using it, and its methods return errors that wrap
+// ErrNotFound, and zeros where they have none. All methods may be called by many
+// goroutines at once, and of those that add one key at most one is told that it is
+// new. None of them makes calls of another wait for long: what reads or writes many
+// bits does so piece by piece.
 type Filter interface {
 	// Add adds keys one after the other. isNew is as long as keys. It returns how
 	// many keys were taken, all unless there is an error, which is that of the
-	// next key: ErrFull, ErrMemory.
+	// next key: ErrFull, ErrMemory, ErrNotFound.
 	Add(ctx context.Context, keys [][]byte, isNew []bool) (int, error)
 
 	// Contains looks keys up. found is as long as keys.
@@ -201,8 +204,11 @@ type Filter interface {
 	Report() bloom.Report
 
 	// Dump returns a chunk of the filter, and the iterator of the next: 0 begins.
-	// The end is next = 0 and an empty chunk. A chunk has at most 16 MiB. Of a
-	// RedisBloom filter the chunks are SCANDUMP's.
+	// The end is next = 0 and an empty chunk. A chunk has at most 16 MiB. The dump has
+	// all keys that were added before it began, and perhaps some that came meanwhile.
+	// Of a RedisBloom filter the chunks are SCANDUMP's. Of others they are to be asked
+	// for in their order, and there is one dump at a time: who begins another ends
+	// the one before.
 	Dump(iterator int64) (next int64, chunk []byte, err error)
 
 	// Load takes such a chunk with the iterator that came with it. The error wraps
@@ -211,7 +217,10 @@ type Filter interface {
 	Load(ctx context.Context, iterator int64, chunk []byte) error
 
 	// Merge adds all that another filter of the store has, which must have a name.
-	// The error wraps bloom.ErrUnlike or ErrNotFound.
+	// Keys that are added to either meanwhile are answered as ever; some of the other
+	// filter's may be found already. The error wraps bloom.ErrUnlike, and then nothing
+	// has changed; or ErrNotFound: if the other one was dropped meanwhile, some of its
+	// keys were added.
 	Merge(ctx context.Context, from Filter) error
 
 	// Fold makes the filter smaller by a factor, at a higher rate.

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"fmt"
+	"io"
 	"sync/atomic"
 	"time"
 
@@ -17,8 +19,25 @@ type value struct {
 	expires atomic.Int64
 	body    body
 	level   Level
+	busy    uint8       // what is being done to it; guarded by the gate
 	dropped atomic.Bool // it has no name any more; set with the gate held
 }
+
+// What may be done to a value for a while.
+const (
+	mergedInto = 1 << iota // another one is merged into it
+	mergedFrom             // it is merged into another one
+	leaked                 // it has bits of a merge that failed, which only a snapshot can save
+)
+
+// logsAll reports whether all keys that are added go into the log, also those that
+// are not new: what made them old may not be in the log. The gate is held.
+func (v *value) logsAll() bool {
+	return v.busy&(mergedInto|leaked) != 0 && v.local.config.flaw != flawMergeLogsNew
+}
+
+// errDropped is for who still has a filter whose name is gone.
+var errDropped = fmt.Errorf("%w: the filter was dropped, or another took its place: look its name up again", ErrNotFound)
 
 // body is what the value is: the bits of a filter, and how keys come to them, or
 // a text.
@@ -26,19 +45,22 @@ type body interface {
 	kind() Kind
 
 	// giveBack returns the memory that the store has granted, without the
-	// besideBytes. Whoever still has the body in hand goes on at nobody's expense.
-	// The gate is held alone, or nobody else has the body yet.
+	// besideBytes, and that of the bits as soon as nobody has them pinned. The gate is
+	// held alone, or nobody else has the body yet; it is used no more.
 	giveBack(l *Local)
 
+	// bits are what is to be pinned, nil if there is nothing. The gate is held.
+	bits() io.Closer
+
 	// The rest is for filters. add takes at most chunkKeys keys, of which it logs
-	// those that it must.
+	// those that it must. contains and info are called with the gate held for reading,
+	// of a value that was not dropped; report with its bits pinned.
 	add(v *value, keys [][]byte, isNew []bool) (int, error)
 	contains(keys [][]byte, found []bool)
 	info() Info
-	report() bloom.Report
+	report(bits io.Closer) bloom.Report
 	dump(v *value, iterator int64) (next int64, chunk []byte, err error)
 	load(v *value, iterator int64, chunk []byte) error
-	merge(v, from *value) error
 	fold(v *value, by uint64) error
 }
 
@@ -84,12 +106,12 @@ type text []byte
 func (t text) kind() Kind        { return String }
 func (t text) bytes() uint64     { return memory.Allocated(uint64(len(t))) }
 func (t text) giveBack(l *Local) { l.release(t.bytes()) }
+func (t text) bits() io.Closer   { return nil }
 
 func (t text) add(*value, [][]byte, []bool) (int, error) { return 0, ErrWrongKind }
 func (t text) contains([][]byte, []bool)                 {}
 func (t text) info() Info                                { return Info{Spec: Spec{Kind: String}, Bytes: t.bytes()} }
-func (t text) report() bloom.Report                      { return bloom.Report{} }
+func (t text) report(io.Closer) bloom.Report             { return bloom.Report{} }
 func (t text) dump(*value, int64) (int64, []byte, error) { return 0, nil, ErrWrongKind }
 func (t text) load(*value, int64, []byte) error          { return ErrWrongKind }
-func (t text) merge(_, _ *value) error                   { return ErrWrongKind }
 func (t text) fold(*value, uint64) error                 { return ErrWrongKind }

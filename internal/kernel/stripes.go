@@ -178,3 +178,28 @@ func ClearShared(words []uint64) {
 		atomic.StoreUint64(&words[i], 0)
 	}
 }
+
+// UnionSync ORs what src holds of the blocks [from, to) onto f, while others add to
+// both: src has by times as many blocks as f, and by neighbours of it fall onto one
+// of f. Each block of f is written under its lock, so adding keeps its one winner;
+// lookups wait for nothing.
+func (f *Paired) UnionSync(stripes []Stripe, src []uint64, by, from, to uint64) {
+	var sum [WordsPerBlock]uint64
+	for block := from; block < to; block++ {
+		CopyShared(sum[:], src[block*by*WordsPerBlock:][:WordsPerBlock])
+		for more := block*by + 1; more < (block+1)*by; more++ {
+			for i, words := 0, src[more*WordsPerBlock:][:WordsPerBlock]; i < WordsPerBlock; i++ {
+				sum[i] |= atomic.LoadUint64(&words[i])
+			}
+		}
+		words := f.Words[block*WordsPerBlock:][:WordsPerBlock]
+		stripe := &stripes[block&uint64(len(stripes)-1)]
+		stripe.Lock()
+		for i, word := range sum {
+			if old := words[i]; word&^old != 0 {
+				atomic.StoreUint64(&words[i], old|word)
+			}
+		}
+		stripe.Unlock()
+	}
+}

@@ -291,17 +291,35 @@ func testFull(t *testing.T, s store.Store, spec store.Spec) {
 	}
 }
 
-// testHandle: a filter goes on without its name.
+// testHandle: a filter ends with its name, and not when it gets another.
 func testHandle(t *testing.T, s store.Store, spec store.Spec) {
-	f := create(t, s, "f", spec)
+	f := create(t, s, "e", spec)
 	keys := Keys("kept", 200)
 	add(t, f, keys[:100])
+	if err := s.Rename(ctx, "e", "f"); err != nil {
+		t.Fatal(err)
+	}
+	add(t, f, keys[100:])
+	mustHave(t, f, keys)
 	if n, err := s.Drop(ctx, "f", "f", "g"); n != 1 || err != nil {
 		t.Fatalf("Drop: %d, %v", n, err)
 	}
 	mustNotFind(t, s, "f")
-	add(t, f, keys[100:])
-	mustHave(t, f, keys)
+	mustBeGone(t, s, f, spec)
+	for what, end := range map[string]func(name string) error{
+		"renamed over": func(name string) error {
+			create(t, s, "other", spec)
+			return s.Rename(ctx, "other", name)
+		},
+		"cleared": func(string) error { return s.Clear(ctx) },
+	} {
+		f := create(t, s, what, spec)
+		add(t, f, keys[:10])
+		if err := end(what); err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		mustBeGone(t, s, f, spec)
+	}
 	g := create(t, s, "f", spec)
 	found := make([]bool, len(keys))
 	g.Contains(ctx, keys, found)
@@ -309,6 +327,34 @@ func testHandle(t *testing.T, s store.Store, spec store.Spec) {
 		t.Errorf("the new filter has %d keys of the old one", n)
 	}
 	commit(t, s)
+}
+
+// mustBeGone fails unless a filter that has lost its name says so.
+func mustBeGone(t *testing.T, s store.Store, f store.Filter, spec store.Spec) {
+	t.Helper()
+	keys := Keys("late", 3)
+	if n, err := f.Add(ctx, keys, make([]bool, len(keys))); n != 0 || !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Add to a filter that was dropped: %d, %v", n, err)
+	}
+	if err := f.Contains(ctx, keys, make([]bool, len(keys))); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Contains: %v", err)
+	}
+	if _, _, err := f.Dump(0); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Dump: %v", err)
+	}
+	if err := f.Load(ctx, 2, []byte("x")); !errors.Is(err, store.ErrNotFound) {
+		t.Errorf("Load: %v", err)
+	}
+	if err := f.Fold(ctx, 2); !errors.Is(err, store.ErrNotFound) && !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Fold: %v", err)
+	}
+	if err := f.Merge(ctx, create(t, s, "merged", spec)); !errors.Is(err, store.ErrNotFound) && !errors.Is(err, errors.ErrUnsupported) {
+		t.Errorf("Merge: %v", err)
+	}
+	s.Drop(ctx, "merged")
+	if info, report := f.Info(), f.Report(); info.Kind != store.None || info.Items != 0 || report.Added != 0 {
+		t.Errorf("Info says %+v, Report %+v", info, report)
+	}
 }
 
 // testDump: a filter comes out of its chunks the same.

@@ -1,0 +1,98 @@
+package interop
+
+import (
+	"fmt"
+	"math/bits"
+	"runtime"
+	"sync/atomic"
+
+	"github.com/bloomery/bloom"
+)
+
+// FitsUnion returns nil if [Chain.Union] can add all that the other chain has: its
+// layers have the bits and the probes of c's first ones. Otherwise the error wraps
+// [bloom.ErrUnlike].
+func (c *Chain) FitsUnion(other *Chain) error {
+	ours, theirs := c.layers(), other.layers()
+	if len(ours) < len(theirs) {
+		return fmt.Errorf("%w: %d layers and %d", bloom.ErrUnlike, len(ours), len(theirs))
+	}
+	return alike(ours, theirs)
+}
+
+// alike refuses layers that are unlike.
+func alike(ours, theirs []*layer) error {
+	for i, l := range theirs {
+		if a, b := ours[i].bits, l.bits; a.Bits != b.Bits || a.Probes != b.Probes {
+			return fmt.Errorf("%w: layer %d has %d bits, k %d, and %d bits, k %d", bloom.ErrUnlike, i, a.Bits, a.Probes, b.Bits, b.Probes)
+		}
+	}
+	return nil
+}
+
+// Union adds all bits of another chain, layer by layer, while keys are added to both
+// and looked up in both; of layers that the other chain grows beyond c's, none. The items of c's layers stay as they are: [Chain.SetItems]
+// sets them. It returns how many bits were set of each layer, as it went. between, if
+// not nil, is called after each 64 KiB, and ends the union by an error: c then has
+// some of the bits. The error wraps [bloom.ErrUnlike] as [Chain.FitsUnion] says, and
+// then nothing has changed.
+func (c *Chain) Union(other *Chain, between func() error) (set []uint64, err error) {
+	ours, theirs := c.layers(), other.layers()
+	theirs = theirs[:min(len(ours), len(theirs))]
+	if err := alike(ours, theirs); err != nil {
+		return nil, err
+	}
+	const step = 64 << 10 / 8
+	for i, from := range theirs {
+		into, count := ours[i], uint64(0)
+		words := into.bits.Words
+		for at := 0; at < len(words); at += step {
+			end := min(at+step, len(words))
+			c.gate.Lock() // adds to c; a lookup in between finds some bits of a key, or all
+			count += orWords(words[at:end], from.bits.Words[at:end])
+			c.gate.Unlock()
+			if between == nil {
+				continue
+			}
+			if err := between(); err != nil {
+				return nil, err
+			}
+		}
+		set = append(set, count)
+		runtime.KeepAlive(into)
+		runtime.KeepAlive(from)
+	}
+	return set, nil
+}
+
+// orWords ORs words that others may be setting onto those that others may be reading,
+// and returns how many bits are set.
+func orWords(into, from []uint64) (set uint64) {
+	for i := range into {
+		old := into[i]
+		sum := old | atomic.LoadUint64(&from[i])
+		if sum != old {
+			atomic.StoreUint64(&into[i], sum)
+		}
+		set += uint64(bits.OnesCount64(sum))
+	}
+	return set
+}
+
+// ScanPiece is [Chain.ScanDump] into a buffer: the data are part of it, and at most as
+// long. It is for iterators from 1 on.
+func (c *Chain) ScanPiece(iterator int64, buffer []uint64) (next int64, data []byte) {
+	l, offset, ok := c.at(uint64(iterator) - 1)
+	if iterator < 1 || !ok {
+		return 0, nil
+	}
+	n := min(l.bytes()-offset, uint64(len(buffer))*8-offset%8)
+	data = l.readInto(buffer, offset, n)
+	return iterator + int64(n), data
+}
+
+// FitsChunk returns the error that [Chain.LoadChunk] would.
+func (c *Chain) FitsChunk(iterator int64, data []byte) error {
+	_, _, err := c.place(iterator, data)
+	return err
+}

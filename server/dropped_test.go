@@ -1,0 +1,54 @@
+package server
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/bloomery/bloom/store"
+)
+
+// dropsOnOpen drops a filter just after it was opened, as another client may, so many
+// times.
+type dropsOnOpen struct {
+	store.Store
+	times int
+}
+
+func (s *dropsOnOpen) Open(name []byte) (store.Filter, error) {
+	filter, err := s.Store.Open(name)
+	if err == nil && s.times > 0 {
+		s.times--
+		s.Store.Drop(context.Background(), string(name))
+	}
+	return filter, err
+}
+
+// TestDroppedMeanwhile: a filter that is dropped between its name being looked up and
+// its use has no keys; who adds to it gets another one, as if the adds had come later.
+func TestDroppedMeanwhile(t *testing.T) {
+	local, err := store.OpenLocal(store.LocalConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer local.Close()
+	s := &dropsOnOpen{Store: local}
+	b, c := newBatchClient(t, s)
+	for _, tt := range []struct{ sent, want string }{
+		{command("BF.EXISTS", "f", "a") + command("BF.MEXISTS", "f", "a", "b"), ":0\r\n*2\r\n:0\r\n:0\r\n"},
+		{command("BF.INFO", "f"), "-ERR not found\r\n"},
+		{command("BF.DEBUG", "f"), "-ERR not found\r\n"},
+		{command("BF.CARD", "f"), ":0\r\n"},
+		{command("BF.SCANDUMP", "f", "0"), "-ERR not found\r\n"},
+		{command("BF.ADD", "f", "a"), ":1\r\n"},
+		{command("BF.MADD", "f", "a", "b") + command("BF.ADD", "f", "a"), "*2\r\n:1\r\n:1\r\n:0\r\n"},
+	} {
+		if got := b.all(t, c, command("BF.ADD", "f", "a")); !strings.HasPrefix(got, ":") {
+			t.Fatalf("%q", got)
+		}
+		s.times = 1
+		if got := b.all(t, c, tt.sent); got != tt.want {
+			t.Errorf("%q: %q, want %q", tt.sent, got, tt.want)
+		}
+	}
+}

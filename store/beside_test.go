@@ -1,0 +1,458 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+// Nobody waits for somebody else's snapshot, merge, fold, dump or load.
+
+// soon fails unless do returns within some seconds.
+func soon(t *testing.T, what string, do func() error) {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- do() }()
+	select {
+	case err := <-done:
+		if err != nil {
+			t.Errorf("%s: %v", what, err)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatalf("%s waits", what)
+	}
+}
+
+func someKeys(name string, n int) [][]byte {
+	keys := make([][]byte, n)
+	for i := range keys {
+		keys[i] = fmt.Appendf(nil, "%s %d", name, i)
+	}
+	return keys
+}
+
+func addKeys(f Filter, keys [][]byte) error {
+	_, err := f.Add(bg, keys, make([]bool, len(keys)))
+	return err
+}
+
+func hasKeys(f Filter, keys [][]byte) error {
+	found := make([]bool, len(keys))
+	if err := f.Contains(bg, keys, found); err != nil {
+		return err
+	}
+	if n := countTrue(found); n < len(keys) {
+		return fmt.Errorf("%d of %d keys are not found", len(keys)-n, len(keys))
+	}
+	return nil
+}
+
+// everything does all that a client may do for a moment, with filters that something
+// long is done to, and with others.
+func everything(t *testing.T, l *Local, round int, filters ...Filter) {
+	t.Helper()
+	keys := someKeys(fmt.Sprint("meanwhile ", round), 20)
+	for i, f := range filters {
+		soon(t, fmt.Sprint("adding to filter ", i), func() error { return addKeys(f, keys) })
+		soon(t, fmt.Sprint("asking filter ", i), func() error { return hasKeys(f, keys) })
+		soon(t, "Info", func() error { f.Info(); f.Report(); return nil })
+		soon(t, "dumping", func() error { _, _, err := f.Dump(0); return err })
+	}
+	name := fmt.Sprint("new ", round)
+	soon(t, "creating", func() error { _, err := l.Create(bg, name, Spec{Kind: Paired, Capacity: 100, Rate: 0.01}); return err })
+	soon(t, "renaming", func() error { return l.Rename(bg, name, name+"er") })
+	soon(t, "setting", func() error { return l.Set(bg, name, []byte("x")) })
+	soon(t, "swapping", func() error { return l.Swap(bg, name, name+"er") })
+	soon(t, "expiring", func() error { return l.Expire(bg, name, l.now().Add(time.Hour)) })
+	soon(t, "dropping", func() error { _, err := l.Drop(bg, name, name+"er"); return err })
+	soon(t, "committing", func() error { return l.Commit(bg) })
+}
+
+// TestBesideSnapshot: while a snapshot is stuck, a merge and a fold wait for it, and
+// nothing else does.
+func TestBesideSnapshot(t *testing.T) {
+	disk := newCrashDisk(rand.New(rand.NewPCG(1, 2)))
+	l, err := OpenLocal(LocalConfig{Level: Always, seams: seams{disk: disk, idle: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var filters []Filter
+	for i, spec := range append(slices.Clone(plantSpecs), plantSpecs[2]) {
+		spec.Capacity *= 10
+		f, err := l.Create(bg, fmt.Sprint(i), spec)
+		if err == nil {
+			err = addKeys(f, someKeys("before", 10))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		filters = append(filters, f)
+	}
+	stuck, goOn := make(chan bool), make(chan bool)
+	first := true
+	disk.meanwhile = func() {
+		if first {
+			first = false
+			stuck <- true
+			<-goOn
+		}
+	}
+	done := make(chan error, 3)
+	go func() { done <- l.Snapshot(bg) }()
+	<-stuck
+	go func() { done <- filters[2].Merge(bg, filters[len(filters)-1]) }()
+	go func() { done <- filters[2].Fold(bg, 1) }()
+	for round := range 3 {
+		everything(t, l, round, filters[0], filters[2], filters[3], filters[4])
+	}
+	select {
+	case err := <-done:
+		t.Errorf("a merge or fold did not wait for the snapshot: %v", err)
+	default:
+	}
+	close(goOn)
+	for range 3 {
+		soon(t, "what waited", func() error { return <-done })
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestBesideMerge: while filters are merged, or one is folded, everything else goes on,
+// and what is added meanwhile is there in the end, also when the store is opened again.
+func TestBesideMerge(t *testing.T) {
+	for name, c := range map[string]struct {
+		spec Spec
+		do   func(a, b Filter) error
+	}{
+		"merge RedisBloom": {Spec{Kind: RedisBloom, Capacity: 200_000, Rate: 0.01}, func(a, b Filter) error { return a.Merge(bg, b) }},
+		"merge paired":     {Spec{Kind: Paired, Capacity: 3_000_000, Rate: 0.01}, func(a, b Filter) error { return a.Merge(bg, b) }},
+		"fold":             {Spec{Kind: Paired, Capacity: 3_000_000, Rate: 0.01}, func(a, b Filter) error { return a.Fold(bg, 2) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var l *Local
+			var a, b Filter
+			round := 0
+			config := LocalConfig{Dir: t.TempDir(), seams: seams{idle: true}}
+			config.between = func() {
+				if round < 4 {
+					round++
+					everything(t, l, round, a, b)
+				}
+			}
+			l, err := OpenLocal(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			a, err = l.Create(bg, "a", c.spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if b, err = l.Create(bg, "b", c.spec); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(addKeys(a, someKeys("a", 5000)), addKeys(b, someKeys("b", 5000))); err != nil {
+				t.Fatal(err)
+			}
+			if err := c.do(a, b); err != nil {
+				t.Fatal(err)
+			}
+			if round == 0 {
+				t.Fatal("there were no pieces")
+			}
+			want := someKeys("a", 5000)
+			if name != "fold" {
+				want = append(want, someKeys("b", 5000)...)
+			}
+			for r := range round {
+				want = append(want, someKeys(fmt.Sprint("meanwhile ", r+1), 20)...)
+			}
+			if err := errors.Join(hasKeys(a, want), addKeys(a, someKeys("later", 100)), l.Commit(bg)); err != nil {
+				t.Fatal(err)
+			}
+			items := a.Info().Items
+			kill(t, l)
+			if l, err = OpenLocal(config); err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			if a, err = l.Open([]byte("a")); err != nil {
+				t.Fatal(err)
+			}
+			if err := hasKeys(a, append(want, someKeys("later", 100)...)); err != nil {
+				t.Error(err)
+			}
+			if got := a.Info().Items; got != items || items < uint64(len(want))*98/100 || items > uint64(len(want))*102/100+100 {
+				t.Errorf("%d items, %d before, of %d keys", got, items, len(want)+100)
+			}
+		})
+	}
+}
+
+// TestMergeOfTheDropped: a merge whose source is dropped meanwhile fails, and a
+// snapshot is taken, so that what was copied is on the disk.
+func TestMergeOfTheDropped(t *testing.T) {
+	spec := Spec{Kind: Paired, Capacity: 3_000_000, Rate: 0.01}
+	var l *Local
+	config := LocalConfig{Dir: t.TempDir(), seams: seams{idle: true}}
+	config.between = func() { l.Drop(bg, "b") }
+	l, err := OpenLocal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := l.Create(bg, "a", spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := l.Create(bg, "b", spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	addKeys(b, someKeys("b", 5000))
+	before := l.Stats().Snapshots
+	if err := a.Merge(bg, b); !errors.Is(err, ErrNotFound) {
+		t.Fatalf("merging what is dropped meanwhile: %v", err)
+	}
+	if n := l.Stats().Snapshots - before; n != 1 || l.leaky() || a.(*value).busy != 0 {
+		t.Errorf("%d snapshots, busy %b", n, a.(*value).busy)
+	}
+	if err := addKeys(a, someKeys("b", 5000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Commit(bg); err != nil {
+		t.Fatal(err)
+	}
+	kill(t, l)
+	if l, err = OpenLocal(config); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if a, err = l.Open([]byte("a")); err != nil {
+		t.Fatal(err)
+	}
+	if err := hasKeys(a, someKeys("b", 5000)); err != nil {
+		t.Error(err)
+	}
+}
+
+// droppedRun renames, swaps and drops values while a snapshot is taken, and opens the
+// store again. It is an error if that cannot be done, or anything is missing.
+func droppedRun(spec Spec, flaw flaw) error {
+	disk := newCrashDisk(rand.New(rand.NewPCG(3, 4)))
+	config := LocalConfig{Level: Always, seams: seams{disk: disk, flaw: flaw, idle: true}}
+	l, err := OpenLocal(config)
+	for _, name := range []string{"a", "b", "c", "d"} {
+		var f Filter
+		if err == nil {
+			f, err = l.Create(bg, name, spec)
+		}
+		if err == nil {
+			err = errors.Join(addKeys(f, someKeys(name, 10)), l.Commit(bg))
+		}
+	}
+	if err != nil {
+		return err
+	}
+	done := false
+	disk.meanwhile = func() {
+		if done {
+			return
+		}
+		done = true
+		f, _ := l.Open([]byte("a"))
+		err = errors.Join(addKeys(f, someKeys("more", 2)), l.Rename(bg, "a", "z"), l.Swap(bg, "z", "b"), l.Expire(bg, "b", l.now().Add(time.Hour)))
+		l.Drop(bg, "b", "c") // of these, b was a
+	}
+	if err := errors.Join(l.Snapshot(bg), err); err != nil {
+		return err
+	}
+	used, _ := l.Usage()
+	config.disk = disk.restart(true)
+	if l, err = OpenLocal(config); err != nil {
+		return err
+	}
+	if names, _ := l.List(0, 100); len(names) != 2 {
+		return fmt.Errorf("%w: there are %q", errLost, names)
+	}
+	if after, _ := l.Usage(); after != used {
+		return fmt.Errorf("%d bytes, %d before", after, used)
+	}
+	for name, was := range map[string]string{"z": "b", "d": "d"} {
+		f, err := l.Open([]byte(name))
+		if err == nil {
+			err = hasKeys(f, someKeys(was, 10))
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", errLost, name, err)
+		}
+	}
+	return l.Close()
+}
+
+// TestSnapshotOfTheDropped: what was renamed, swapped and dropped while a snapshot was
+// taken has none of its bits in it, and the log behind it can be read all the same.
+func TestSnapshotOfTheDropped(t *testing.T) {
+	for name, spec := range map[string]Spec{"RedisBloom": plantSpecs[0], "paired": plantSpecs[2], "window": plantSpecs[4]} {
+		if err := droppedRun(spec, flawNone); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// dumpOf reads a dump, with its header in front.
+func dumpOf(t *testing.T, f Filter) (chunks [][]byte) {
+	t.Helper()
+	for at := int64(0); ; {
+		next, chunk, err := f.Dump(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if next == 0 {
+			return chunks
+		}
+		chunks, at = append(chunks, bytes.Clone(chunk)), next
+	}
+}
+
+// TestDumpsTakeNoMemory: a reader cannot fill the store by dumping, and a dump ends
+// with its filter, or when nobody goes on with it.
+func TestDumpsTakeNoMemory(t *testing.T) {
+	l, err := OpenLocal(LocalConfig{seams: seams{idle: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	var filters []Filter
+	for i := range 10 {
+		spec := Spec{Kind: Paired, Capacity: 20_000_000, Rate: 0.01, Growth: uint32(i % 2 * 2)}
+		f, err := l.Create(bg, fmt.Sprint(i), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		filters = append(filters, f)
+	}
+	before, _ := l.Usage()
+	for _, f := range filters {
+		at, _, err := f.Dump(0)
+		if err == nil {
+			_, _, err = f.Dump(at)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if used, _ := l.Usage(); used > before+before/1000 {
+		t.Errorf("ten dumps take %d bytes of memory, of filters of %d", used-before, before)
+	}
+	l.Drop(bg, "0")
+	p := filters[1].(*value).body.(*paired)
+	p.outgoing.used = time.Now().Add(-2 * dumpIdle)
+	l.endIdleDumps()
+	if p.outgoing != nil || len(l.pins.of) != 8 {
+		t.Errorf("%d filters are pinned by dumps, want 8", len(l.pins.of))
+	}
+	if _, _, err := filters[1].Dump(1); !errors.Is(err, ErrChunk) {
+		t.Errorf("a chunk of a dump that ended: %v", err)
+	}
+	if _, _, err := filters[0].Dump(1); err == nil {
+		t.Error("a chunk of a filter that was dropped")
+	}
+	l.Clear(bg)
+	for step := l.unmapper.next(); step != nil; step = l.unmapper.next() {
+		<-step
+	}
+	if used, _ := l.Usage(); used != 0 || len(l.pins.of) != 0 {
+		t.Errorf("%d bytes are left, %d pins", used, len(l.pins.of))
+	}
+}
+
+// writeSizes is a disk that notes the largest write to a file of the log.
+type writeSizes struct {
+	disk
+	most *int
+}
+
+type sizedFile struct {
+	diskFile
+	most *int
+}
+
+func (d writeSizes) Append(name string) (diskFile, error) {
+	file, err := d.disk.Append(name)
+	return sizedFile{file, d.most}, err
+}
+
+func (f sizedFile) Write(b []byte) (int, error) {
+	*f.most = max(*f.most, len(b))
+	return f.diskFile.Write(b)
+}
+
+// TestLoadInPieces: a chunk of many MiB is logged a MiB at a time, and never more than
+// that is left for a commit to write. A chunk of which some has come may come again.
+func TestLoadInPieces(t *testing.T) {
+	for name, spec := range map[string]Spec{
+		"RedisBloom":     {Kind: RedisBloom, Capacity: 6_000_000, Rate: 0.01},
+		"Paired":         {Kind: Paired, Capacity: 6_000_000, Rate: 0.01},
+		"Paired growing": {Kind: Paired, Capacity: 4_000_000, Rate: 0.01, Growth: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			most := 0
+			config := LocalConfig{Level: Always, seams: seams{disk: writeSizes{newCrashDisk(rand.New(rand.NewPCG(5, 6))), &most}, idle: true}}
+			l, err := OpenLocal(config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Close()
+			from, err := l.Create(bg, "from", spec)
+			if err != nil {
+				t.Fatal(err)
+			}
+			keys := someKeys("a", 5000)
+			if err := addKeys(from, keys); err != nil {
+				t.Fatal(err)
+			}
+			chunks := dumpOf(t, from)
+			to, err := l.Load(bg, "to", chunks[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := int64(1)
+			for _, chunk := range chunks[1:] {
+				if spec.Kind == Paired { // as if the store had been opened again in between
+					const part = 100_000
+					if err := to.Load(bg, at+part, chunk[:part]); err != nil {
+						t.Fatal(err)
+					}
+				}
+				at += int64(len(chunk))
+				if err := to.Load(bg, at, chunk); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(hasKeys(to, keys), l.Commit(bg)); err != nil {
+				t.Error(err)
+			}
+			if most > loadPiece+256<<10 {
+				t.Errorf("%d bytes of the log were written at once", most)
+			}
+			used, _ := l.Usage()
+			if l, err = OpenLocal(config); err != nil {
+				t.Fatal(err)
+			}
+			if to, err = l.Open([]byte("to")); err != nil {
+				t.Fatal(err)
+			}
+			if err := hasKeys(to, keys); err != nil {
+				t.Error(err)
+			}
+			if again, _ := l.Usage(); again > used || again+64<<10 < used {
+				t.Errorf("%d bytes, %d before", again, used)
+			}
+		})
+	}
+}

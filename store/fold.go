@@ -1,0 +1,88 @@
+package store
+
+import "fmt"
+
+// A fold makes a smaller twin of a filter while keys are added and looked up. The twin
+// is empty at first; from then on what is added goes into both, and the old bits
+// answer. Then the old bits are ORed onto the twin, piece by piece; and at last the
+// twin takes their place, and the log has a record of that.
+
+// fold makes the filter smaller.
+func (p *paired) fold(v *value, by uint64) error {
+	l := p.local
+	bits, bytes, err := p.beginFold(v, by)
+	if err != nil {
+		return err
+	}
+	defer l.unpin(bits)
+	err = p.twin.Union(bits.SyncFilter, func() error {
+		l.between()
+		if v.dropped.Load() {
+			return errDropped
+		}
+		return nil
+	})
+	gate := v.gate()
+	gate.Lock()
+	defer gate.Unlock()
+	twin := p.twin
+	p.twin = nil
+	if v.dropped.Load() {
+		err = errDropped
+	}
+	if err != nil {
+		l.discard(gone{twin, bytes, bytes})
+		return err
+	}
+	v.logFold(by)
+	twin.SetAdded(p.items.Load())
+	p.replace(shared{twin}, p.items.Load(), bytes)
+	return nil
+}
+
+// beginFold makes the twin, for which it takes the memory first, and pins the bits to
+// be folded.
+func (p *paired) beginFold(v *value, by uint64) (bits shared, bytes uint64, err error) {
+	held, err := v.hold()
+	if err != nil {
+		return bits, 0, err
+	}
+	defer func() {
+		if err != nil {
+			p.local.unpin(held)
+		}
+	}()
+	bits, ok := held.(shared)
+	if !ok {
+		return bits, 0, fmt.Errorf("filters that grow or forget cannot be folded: %w", errUnsupported)
+	}
+	if plan := bits.Plan(); by > 0 && plan.Blocks%by == 0 { // else Folded says what is wrong
+		plan.Blocks /= by
+		plan.Bits /= by
+		bytes = lockedBytes(plan)
+	}
+	if err := p.local.grant(bytes); err != nil {
+		return bits, 0, err
+	}
+	twin, err := bits.Folded(by)
+	if err != nil {
+		p.local.release(bytes)
+		return bits, 0, err
+	}
+	gate := v.gate()
+	gate.Lock()
+	defer gate.Unlock()
+	if err = p.isLoading(); v.dropped.Load() {
+		err = errDropped
+	}
+	if err != nil {
+		p.local.discard(gone{twin, bytes, bytes})
+		return bits, 0, err
+	}
+	p.twin = twin
+	return bits, bytes, nil
+}
+
+func (c chain) fold(*value, uint64) error {
+	return fmt.Errorf("RedisBloom's filters cannot be folded: %w", errUnsupported)
+}

@@ -1,0 +1,281 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/bloomery/bloom"
+)
+
+// A merge ORs the bits of one filter onto another's, piece by piece, while keys are
+// added to both and looked up in both. The log gets a record of it at the end, which
+// says only whose bits came: when the log is read again that filter is what it was
+// then, which includes all that was copied. So until then:
+//
+//   - Keys that are added to the filter merged into are logged also if they are not
+//     new: what made them old may be bits that came by the merge, which is in the log
+//     only at its end.
+//   - No snapshot is taken: it would have some of the bits, and be of a moment at
+//     which the other filter is another one than at the record.
+//   - Neither filter is folded, and no chunks of a dump are loaded into them.
+//
+// If the merge cannot be finished, since its source was dropped, there is no record,
+// and the filter has bits that the log will never have: it is leaky. Then all that is
+// added to it goes on being logged until the next snapshot has its bits, which is
+// taken at once.
+type merge struct {
+	local        *Local
+	into, from   *value
+	ours, theirs io.Closer
+}
+
+// Merge adds all that another filter has. It waits for a snapshot that is under way,
+// and nobody else waits for it.
+func (v *value) Merge(ctx context.Context, from Filter) error {
+	other, ok := from.(*value)
+	l := v.local
+	switch {
+	case !ok || other.local != l:
+		return fmt.Errorf("%w: the filter to merge is another store's", bloom.ErrUnlike)
+	case other.id == v.id:
+		return nil
+	case other.level == Unlogged && v.level != Unlogged:
+		return fmt.Errorf("merging a filter whose adds are not logged into one whose are: %w", errUnsupported)
+	}
+	l.checkpointing.Lock()
+	defer l.checkpointing.Unlock()
+	m := &merge{local: l, into: v, from: other}
+	if err := m.begin(); err != nil {
+		return err
+	}
+	estimates, err := m.copy()
+	err = m.end(estimates, err)
+	if !l.leaky() {
+		return err
+	}
+	if failure := l.checkpointAlone(); failure != nil {
+		return fmt.Errorf("%w; and the snapshot that must follow: %w", err, failure)
+	}
+	return err
+}
+
+// lockGates holds both gates alone.
+func (m *merge) lockGates() (unlock func()) {
+	first, second := m.into.gate(), m.from.gate()
+	if m.into.id%gateCount > m.from.id%gateCount {
+		first, second = second, first
+	}
+	first.Lock()
+	if first == second {
+		return first.Unlock
+	}
+	second.Lock()
+	return func() {
+		second.Unlock()
+		first.Unlock()
+	}
+}
+
+// begin refuses what cannot be merged, before anything has changed.
+func (m *merge) begin() error {
+	unlock := m.lockGates()
+	defer unlock()
+	switch {
+	case m.into.dropped.Load():
+		return errDropped
+	case m.from.dropped.Load():
+		return fmt.Errorf("%w: the filter to merge was dropped meanwhile", ErrNotFound)
+	case m.from.busy&leaked != 0:
+		return errors.New("store: the filter to merge has keys of a merge that was not finished, and no snapshot has them: take a snapshot, then merge again")
+	}
+	if err := m.fits(); err != nil {
+		return err
+	}
+	m.into.busy |= mergedInto
+	m.from.busy |= mergedFrom
+	m.ours, m.theirs = m.into.body.bits(), m.from.body.bits()
+	m.local.pins.pin(m.ours)
+	m.local.pins.pin(m.theirs)
+	return nil
+}
+
+// fits refuses filters that are unlike.
+func (m *merge) fits() error {
+	switch ours := m.into.body.(type) {
+	case chain:
+		theirs, ok := m.from.body.(chain)
+		if !ok {
+			return fmt.Errorf("%w: one filter is RedisBloom's, the other our own", bloom.ErrUnlike)
+		}
+		return ours.FitsUnion(theirs.Chain)
+	case *paired:
+		theirs, ok := m.from.body.(*paired)
+		if !ok {
+			return fmt.Errorf("%w: one filter is our own, the other RedisBloom's", bloom.ErrUnlike)
+		}
+		if err := errors.Join(ours.isLoading(), theirs.isLoading()); err != nil {
+			return err
+		}
+		_, ok = ours.now().(shared)
+		_, ok2 := theirs.now().(shared)
+		if !ok || !ok2 {
+			return fmt.Errorf("filters that grow or forget cannot be merged: %w", errUnsupported)
+		}
+	}
+	return nil
+}
+
+// copy copies the bits. It returns how many keys they make in each layer, as the
+// bits tell it.
+func (m *merge) copy() (estimates []float64, err error) {
+	switch ours := m.into.body.(type) {
+	case chain:
+		set, err := ours.Union(m.from.body.(chain).Chain, m.between)
+		for i, layer := range ours.Layers() {
+			if i < len(set) {
+				estimates = append(estimates, estimate(set[i], layer.Bits, layer.Probes))
+			}
+		}
+		return estimates, err
+	case *paired:
+		bits := m.ours.(shared)
+		if err := bits.Union(m.theirs.(shared).SyncFilter, m.between); err != nil {
+			return nil, err
+		}
+		return []float64{bits.Report().Keys}, nil
+	}
+	return nil, nil
+}
+
+// between ends a merge that leads to nothing.
+func (m *merge) between() error {
+	m.local.between()
+	if m.into.dropped.Load() || m.from.dropped.Load() {
+		return errDropped
+	}
+	return nil
+}
+
+// estimate is how many keys set so many of m bits (Swamidass and Baldi 2007,
+// equation 1).
+func estimate(set, m uint64, k int) float64 {
+	if set >= m {
+		return math.Inf(1)
+	}
+	return -float64(m) / float64(k) * math.Log1p(-float64(set)/float64(m))
+}
+
+// joined is the count of two filters' keys by the estimate, which lies between the
+// larger count and the sum.
+func joined(estimate float64, n, m uint64) uint64 {
+	return uint64(min(max(estimate, float64(max(n, m))), float64(n+m)))
+}
+
+// end logs the merge, and sets the counts. changing is held so that the other filter's
+// end is in the log behind the merge, or known.
+func (m *merge) end(estimates []float64, err error) error {
+	l, v := m.local, m.into
+	defer l.unpin(m.ours)
+	defer l.unpin(m.theirs)
+	l.changing.Lock()
+	defer l.changing.Unlock()
+	unlock := m.lockGates()
+	defer unlock()
+	v.busy &^= mergedInto
+	m.from.busy &^= mergedFrom
+	switch {
+	case v.dropped.Load():
+		return errDropped
+	case m.from.dropped.Load():
+		err = fmt.Errorf("%w: the filter to merge was dropped before all of it was: some of its keys are in the other", ErrNotFound)
+	case errors.Is(err, bloom.ErrUnlike):
+		return err // nothing was copied
+	}
+	if err != nil {
+		if v.keeps() && l.config.flaw != flawMergeLeaks {
+			v.busy |= leaked
+			l.leaked = append(l.leaked, v)
+		}
+		return err
+	}
+	switch ours := v.body.(type) {
+	case chain:
+		items, theirs := []uint64{}, m.from.body.(chain).Layers()
+		for i, layer := range ours.Layers() {
+			n := layer.Items
+			if i < len(estimates) {
+				n = joined(estimates[i], n, theirs[i].Items)
+			}
+			items = append(items, n)
+		}
+		if v.keeps() {
+			v.logMerge(m.from.id, items)
+		}
+		ours.setItems(items)
+	case *paired:
+		items := joined(estimates[0], ours.items.Load(), m.from.body.(*paired).items.Load())
+		v.logMerge(m.from.id, []uint64{items})
+		ours.setItems(items)
+	}
+	return nil
+}
+
+func (c chain) setItems(items []uint64) {
+	for i, n := range items {
+		c.SetItems(i, n)
+	}
+}
+
+// setItems sets the count of keys. The gate is held alone.
+func (p *paired) setItems(items uint64) {
+	p.now().(shared).SetAdded(items)
+	p.items.Store(items)
+	p.left.Store(0)
+}
+
+// leaky reports whether there are filters with bits of a merge that failed.
+// checkpointing is held.
+func (l *Local) leaky() bool { return len(l.leaked) > 0 }
+
+// coverLeaks notes that a snapshot has all values as they are. checkpointing is held.
+func (l *Local) coverLeaks() {
+	for _, v := range l.leaked {
+		gate := v.gate()
+		gate.Lock()
+		v.busy &^= leaked
+		gate.Unlock()
+	}
+	l.leaked = nil
+}
+
+// mergeAgain is a merge as the log has it. The other filter may have grown beyond what
+// was merged: that is passed over.
+func (v *value) mergeAgain(from *value, items []uint64) error {
+	if v.kind() != from.kind() {
+		return errors.New("the filters to merge are of different kinds")
+	}
+	switch ours := v.body.(type) {
+	case chain:
+		if len(items) != ours.Info().Filters {
+			return fmt.Errorf("it counts %d layers, and the filter has %d", len(items), ours.Info().Filters)
+		}
+		if _, err := ours.Union(from.body.(chain).Chain, nil); err != nil {
+			return err
+		}
+		ours.setItems(items)
+	case *paired:
+		into, ok := ours.now().(shared)
+		other, ok2 := from.body.(*paired).now().(shared)
+		if !ok || !ok2 || len(items) != 1 {
+			return errors.New("the filters to merge cannot be merged")
+		}
+		if err := into.Union(other.SyncFilter, nil); err != nil {
+			return err
+		}
+		ours.setItems(items[0])
+	}
+	return nil
+}

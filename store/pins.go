@@ -1,0 +1,153 @@
+package store
+
+import (
+	"io"
+	"runtime"
+	"sync"
+	"time"
+)
+
+// The bits of large filters lie outside Go's heap, and are given back as soon as
+// their last user is gone; only then do they no longer count as used. Bits lose their
+// value when its name is dropped, or when others take their place.
+//
+// Who uses bits for a moment, to add or look up some keys, holds the value's gate for
+// reading: bits are taken from a value with its gate held alone. Who needs them for
+// longer, as a snapshot or a merge does, pins them, with the gate held until that is
+// done, and then lets go of the gate.
+
+// pins are the bits that somebody has pinned.
+type pins struct {
+	sync.Mutex
+	of map[io.Closer]*pinned
+}
+
+type pinned struct {
+	users int
+	gone  *gone // nil: they still are a value's
+}
+
+// gone are bits that are no value's any more.
+type gone struct {
+	bits  io.Closer
+	size  uint64 // bytes that closing them gives back to the system, about
+	bytes uint64 // that were granted, unless Close itself releases them
+}
+
+// pin keeps bits from being closed until unpin. The value that they are of has its
+// gate held, and was not dropped; nil, of a plain value, needs no pin.
+func (p *pins) pin(bits io.Closer) {
+	if bits == nil {
+		return
+	}
+	p.Lock()
+	defer p.Unlock()
+	if p.of == nil {
+		p.of = map[io.Closer]*pinned{}
+	}
+	if p.of[bits] == nil {
+		p.of[bits] = new(pinned)
+	}
+	p.of[bits].users++
+}
+
+// unpin is the end of a pin.
+func (l *Local) unpin(bits io.Closer) {
+	if bits == nil {
+		return
+	}
+	l.pins.Lock()
+	at := l.pins.of[bits]
+	at.users--
+	last := at.users == 0 // looked at under the lock: two may let go at once
+	if last {
+		delete(l.pins.of, bits)
+	}
+	l.pins.Unlock()
+	if last && at.gone != nil {
+		l.unmap(*at.gone)
+	}
+}
+
+// discard closes bits that are no value's any more, now or when their last pin is
+// gone. The gate of the value that they were of is held alone, or nobody else ever
+// had them.
+func (l *Local) discard(g gone) {
+	l.pins.Lock()
+	at := l.pins.of[g.bits]
+	if at != nil {
+		at.gone = &g
+	}
+	l.pins.Unlock()
+	if at == nil {
+		l.unmap(g)
+	}
+}
+
+// unmapper gives memory back to the system, which takes a tenth of a second for each
+// GiB or so, while callers go on.
+type unmapper struct {
+	sync.Mutex
+	queue []gone
+	step  chan struct{} // closed when one more is done; nil: there are none
+}
+
+const (
+	// unmapInline is what the caller gives back itself.
+	unmapInline = 4 << 20
+
+	// grantPatience is how long who needs memory waits for what is being given back.
+	grantPatience = 2 * time.Second
+)
+
+// unmap closes bits that nobody uses any more.
+func (l *Local) unmap(g gone) {
+	if g.size <= unmapInline {
+		g.bits.Close()
+		l.release(g.bytes)
+		return
+	}
+	u := &l.unmapper
+	u.Lock()
+	defer u.Unlock()
+	u.queue = append(u.queue, g)
+	if u.step == nil {
+		u.step = make(chan struct{})
+		go l.unmapAll()
+	}
+}
+
+// unmapAll closes what is in the queue.
+func (l *Local) unmapAll() {
+	u := &l.unmapper
+	u.Lock()
+	for len(u.queue) > 0 {
+		g := u.queue[0]
+		u.queue = u.queue[1:]
+		u.Unlock()
+		g.bits.Close()
+		l.release(g.bytes)
+		u.Lock()
+		close(u.step)
+		u.step = make(chan struct{})
+	}
+	close(u.step)
+	u.queue, u.step = nil, nil
+	u.Unlock()
+}
+
+// next returns a channel that is closed when more memory was given back, nil if none
+// is about to be.
+func (u *unmapper) next() <-chan struct{} {
+	u.Lock()
+	defer u.Unlock()
+	return u.step
+}
+
+// between is called by who goes through many bits, after each MiB or less.
+func (l *Local) between() {
+	if l.config.between != nil {
+		l.config.between()
+	}
+	runtime.Gosched()
+}
