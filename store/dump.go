@@ -257,8 +257,8 @@ func (p *paired) take(v *value, iterator int64, chunk []byte) error {
 	}
 	v.logChunk(iterator, chunk)
 	p.incoming = nil
+	p.charge(v, takes(bits)) // before a window can grow
 	p.replace(bits, p.items.Load())
-	p.charge(v, takes(bits))
 	return nil
 }
 
@@ -280,8 +280,7 @@ func takes(bits hashed) (total uint64) {
 	case *bloom.Scalable:
 		sizes = bits.Sizes()
 	case *bloom.Window:
-		one := bits.Sizes()[0].Plan
-		return (bits.Plan().Blocks/one.Blocks + 1) * lockedBytes(one) // with the spare one
+		return windowTakes(bits)
 	}
 	for _, s := range sizes {
 		total += lockedBytes(s.Plan)

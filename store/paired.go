@@ -13,7 +13,7 @@ import (
 )
 
 // paired is a filter of our own: a bloom.SyncFilter of fixed size, a
-// bloom.Scalable, or a bloom.Window.
+// bloom.Scalable, or a bloom.Window, which looks after its room itself: see window.go.
 type paired struct {
 	local *Local
 	spec  Spec
@@ -21,7 +21,7 @@ type paired struct {
 	items atomic.Uint64 // adds that were new
 
 	// left is how many keys may be added before anybody must look how much room
-	// there is, which takes the gate alone.
+	// there is, which takes the gate alone. A window makes no use of it.
 	left    atomic.Int64
 	charged atomic.Uint64 // bytes that were granted for the bits
 
@@ -49,11 +49,23 @@ type shared struct{ *bloom.SyncFilter }
 
 func (shared) SetSecret([]byte) error { return nil }
 
-func (p *paired) now() hashed     { return *p.bits.Load() }
-func (p *paired) set(bits hashed) { p.bits.Store(&bits) }
+func (p *paired) now() hashed { return *p.bits.Load() }
 
-func (p *paired) kind() Kind        { return p.spec.Kind }
-func (p *paired) giveBack(l *Local) { l.release(p.charged.Load()) }
+func (p *paired) set(bits hashed) {
+	if w, ok := bits.(*bloom.Window); ok {
+		p.limit(w)
+	}
+	p.bits.Store(&bits)
+}
+
+func (p *paired) kind() Kind { return p.spec.Kind }
+
+func (p *paired) giveBack(l *Local) {
+	if w, ok := p.now().(*bloom.Window); ok {
+		w.SetLimits(p.mostKeys(), nil, nil)
+	}
+	l.release(p.charged.Load())
+}
 
 // lockedBytes is what bits take together with their locks, see kernel.NewStripes.
 func lockedBytes(plan bloom.Plan) uint64 {
@@ -140,8 +152,6 @@ func (p *paired) room() uint64 {
 		}
 		_, room := bits.Newest()
 		return room
-	case *bloom.Window:
-		return math.MaxInt64
 	}
 	return p.spec.Capacity - min(p.items.Load(), p.spec.Capacity)
 }
@@ -176,6 +186,9 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 	hashes, bits := s.hashes[:len(keys)], p.now()
 	for i, key := range keys {
 		hashes[i] = bits.Hash(key)
+	}
+	if p.spec.Kind == Window {
+		return p.addToWindow(v, hashes, isNew)
 	}
 	gate := v.gate()
 	gate.RLock()
@@ -216,13 +229,9 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool) {
 	l := p.local
 	l.underway.RLock()
-	at := int64(0)
-	if p.spec.Kind == Window {
-		at = l.windowNow().UnixNano() // before the window looks: it may forget later, never too soon
-	}
 	n := p.now().AddHashes(hashes, isNew)
 	p.items.Add(uint64(n))
-	v.logHashes(at, n, hashes, isNew)
+	v.logHashes(0, n, hashes, isNew)
 	l.underway.RUnlock()
 }
 
