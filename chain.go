@@ -258,6 +258,36 @@ func (s *sieve) addTo(layer *SyncFilter, n int, isNew []bool) (added int) {
 	return added
 }
 
+// look notes which keys in the sieve any of the layers has, from the first-th on.
+func (s *sieve) look(layers []*SyncFilter, first int) {
+	clear(s.seen[:s.n])
+	for i := first; i < len(layers); i++ {
+		if layers[i].bits.ContainsBatchSync(s.hashes[:s.n], s.answers[:s.n], &s.recent[i]) == 0 {
+			continue
+		}
+		for j, has := range s.answers[:s.n] {
+			s.seen[j] = s.seen[j] || has
+		}
+	}
+}
+
+// addUnseen adds the first n keys to the layer and takes them out. changed counts
+// those that were new to the layer, and added those of them that look has not seen:
+// for these isNew, of the whole chunk, becomes true.
+func (s *sieve) addUnseen(layer *SyncFilter, n int, isNew []bool) (changed, added int) {
+	changed = layer.bits.AddBatchSync(layer.stripes, s.hashes[:n], s.answers[:n])
+	for j, is := range s.answers[:n] {
+		if is && !s.seen[j] {
+			isNew[s.at[j]] = true
+			added++
+		}
+	}
+	copy(s.hashes[:], s.hashes[n:s.n])
+	copy(s.at[:], s.at[n:s.n])
+	s.n -= n
+	return changed, added
+}
+
 // reports are those of the layers, oldest first.
 func (c *chain) reports() []Report {
 	reports := make([]Report, len(c.layers))

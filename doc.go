@@ -50,7 +50,7 @@
 // for about half more bits per key.
 //
 // [Window] is a ring of filters. It finds what was added in the last hour or
-// day, and forgets what is older.
+// day, and forgets what is older; its rate holds in whatever pattern keys come.
 //
 // [Exceptions] is a Filter with a list of keys that it is known to find by
 // mistake, and which are answered no.
@@ -82,7 +82,7 @@
 // The same keys give the same bits on every machine, and a file is read for
 // ever once its version is frozen. Bytes that are no filter file give an error,
 // and never a panic or an allocation that they do not back; only a Window takes
-// memory for all its generations, also when its file has few.
+// memory for the first layers of all its generations, also when its file has few.
 //
 // Adding and looking up allocate nothing.
 //

@@ -227,3 +227,48 @@ func (c *chain) findOverfull(rate float64) {
 // or the machine's memory is used up, and [ErrRate] when there are as many layers as a
 // file can hold, or a layer's share of the rate is less than the layout can keep.
 func (w *Window) Err() error { return w.now().err }
+
+// Plan returns the sizing of all G+1 generations together, those that are yet to
+// begin included: their keys, bits and blocks, the sum of their rates, which is at
+// most p, and the Probes of a generation's first layer. It changes as generations
+// grow. RateAt is of no use: it takes the bits for one filter's.
+func (w *Window) Plan() Plan { return w.planOf(w.chain.Load()) }
+
+// planOf is Plan for a chain.
+func (w *Window) planOf(c *chain) Plan {
+	sum := c.plan()
+	sum.Probes = w.first.Probes
+	for range w.config.Generations + 1 - c.generations() {
+		sum = sum.plus(w.first)
+	}
+	return sum
+}
+
+// Report reads the bits of all generations and says how full they are and what
+// the rate is now. A key counts once in each generation that it was added in.
+// Remaining is how many keys fit before the newest generation grows. See
+// [Window.Generations] for each generation's own.
+func (w *Window) Report() Report {
+	c := w.now()
+	layers := c.reports()
+	r := summed(layers)
+	plan := w.planOf(c)
+	r.Fill *= float64(r.Plan.Bits) / float64(plan.Bits) // the others are empty
+	r.Plan = plan
+	r.Remaining = layers[len(layers)-1].Remaining
+	return r
+}
+
+// Generations returns the report of each generation that there is, oldest first;
+// the last is the newest. That of a generation that has grown sums up its layers.
+func (w *Window) Generations() (generations []Report) {
+	c := w.now()
+	layers, from := c.reports(), 0
+	for i := range layers {
+		if i+1 == len(layers) || c.isFirst(len(layers)-2-i) {
+			generations = append(generations, summed(layers[from:i+1]))
+			from = i + 1
+		}
+	}
+	return generations
+}

@@ -375,36 +375,6 @@ func (w *Window) addTo(c *chain, s *sieve, isNew []bool, bounded bool) (added in
 	return added, s.n > 0
 }
 
-// look notes which keys in the sieve any of the layers has, from the first-th on.
-func (s *sieve) look(layers []*SyncFilter, first int) {
-	clear(s.seen[:s.n])
-	for i := first; i < len(layers); i++ {
-		if layers[i].bits.ContainsBatchSync(s.hashes[:s.n], s.answers[:s.n], &s.recent[i]) == 0 {
-			continue
-		}
-		for j, has := range s.answers[:s.n] {
-			s.seen[j] = s.seen[j] || has
-		}
-	}
-}
-
-// addUnseen adds the first n keys to the layer and takes them out. changed counts
-// those that were new to the layer, and added those of them that look has not seen:
-// for these isNew, of the whole chunk, becomes true.
-func (s *sieve) addUnseen(layer *SyncFilter, n int, isNew []bool) (changed, added int) {
-	changed = layer.bits.AddBatchSync(layer.stripes, s.hashes[:n], s.answers[:n])
-	for j, is := range s.answers[:n] {
-		if is && !s.seen[j] {
-			isNew[s.at[j]] = true
-			added++
-		}
-	}
-	copy(s.hashes[:], s.hashes[n:s.n])
-	copy(s.at[:], s.at[n:s.n])
-	s.n -= n
-	return changed, added
-}
-
 // Contains reports whether key was probably added in the last Span(1+1/G). False
 // is certain: it was not added in the last Span.
 func (w *Window) Contains(key []byte) bool { return w.ContainsHash(w.hash.bytes(key)) }
@@ -447,51 +417,6 @@ func (w *Window) HashString(key string) uint64 { return w.hash.string(key) }
 
 // HashIdentity says which hash fills the window.
 func (w *Window) HashIdentity() HashIdentity { return w.hash.id }
-
-// Plan returns the sizing of all G+1 generations together, those that are yet to
-// begin included: their keys, bits and blocks, the sum of their rates, which is at
-// most p, and the Probes of a generation's first layer. It changes as generations
-// grow. RateAt is of no use: it takes the bits for one filter's.
-func (w *Window) Plan() Plan { return w.planOf(w.chain.Load()) }
-
-// planOf is Plan for a chain.
-func (w *Window) planOf(c *chain) Plan {
-	sum := c.plan()
-	sum.Probes = w.first.Probes
-	for range w.config.Generations + 1 - c.generations() {
-		sum = sum.plus(w.first)
-	}
-	return sum
-}
-
-// Report reads the bits of all generations and says how full they are and what
-// the rate is now. A key counts once in each generation that it was added in.
-// Remaining is how many keys fit before the newest generation grows. See
-// [Window.Generations] for each generation's own.
-func (w *Window) Report() Report {
-	c := w.now()
-	layers := c.reports()
-	r := summed(layers)
-	plan := w.planOf(c)
-	r.Fill *= float64(r.Plan.Bits) / float64(plan.Bits) // the others are empty
-	r.Plan = plan
-	r.Remaining = layers[len(layers)-1].Remaining
-	return r
-}
-
-// Generations returns the report of each generation that there is, oldest first;
-// the last is the newest. That of a generation that has grown sums up its layers.
-func (w *Window) Generations() (generations []Report) {
-	c := w.now()
-	layers, from := c.reports(), 0
-	for i := range layers {
-		if i+1 == len(layers) || c.isFirst(len(layers)-2-i) {
-			generations = append(generations, summed(layers[from:i+1]))
-			from = i + 1
-		}
-	}
-	return generations
-}
 
 // Span is the time for which a key is found at least.
 func (w *Window) Span() time.Duration { return w.config.Span }
