@@ -59,7 +59,11 @@ func (c WindowConfig) nextPlan(layers []Plan) (Plan, error) {
 	if c.Generations > mostDoubling && len(layers) == 1 {
 		room *= int64(c.Generations - 1)
 	}
-	return planLayer(uint64(room), (c.share()-spent)/2)
+	left := (c.share() - spent) / 2
+	if left <= 0 {
+		return Plan{}, fmt.Errorf("%w: the layers of the generation have all of its share of the rate, %.3g", ErrRate, c.share())
+	}
+	return planLayer(uint64(room), left)
 }
 
 // firstLike returns the plan for the first layers of a window that was stored: of

