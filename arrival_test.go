@@ -104,7 +104,7 @@ func (m *measured) probe(f interface {
 // probes is how many strangers a rate takes.
 func probes(rate float64) int {
 	if *ratesFlag == "full" {
-		return int(min(200/rate, 2e7))
+		return int(min(max(200/rate, 1e6), 2e7))
 	}
 	return int(min(max(40/rate, 1e5), 2e6))
 }
