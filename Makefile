@@ -187,7 +187,7 @@ interop: ## every format, both ways, with the programs themselves, which it inst
 # The package comes before -rates: after a flag of the test's own, go test takes what
 # follows for the test's arguments.
 rates: ## measures every layout's rate against its formula; the test writes the tables of docs/
-	@$(GO) test -v -run TestRateGrid -timeout 60m . -rates=full
+	@$(GO) test -v -run 'TestRateGrid|TestArrivalRates' -timeout 90m . -rates=full
 
 # go test fuzzes one target at a time. bench/ is a module of its own; /dev/null makes
 # grep name the file even if there is only one, and keeps go off the loop's input.

@@ -34,8 +34,16 @@ type chain struct {
 	// that its gates have taken out: see refill.
 	room atomic.Int64
 
-	starts []int64 // Window: when each layer began, nanoseconds after its origin
-	err    error   // Scalable: why the chain takes more keys than planned
+	err error // why the chain takes, or took, more keys than planned
+
+	// The rest is a Window's: when the generation of each layer began, nanoseconds
+	// after the window's origin; how many layers the newest generation has; whether
+	// that takes more keys than planned, without counting them; and the start of the
+	// newest generation that did, for err.
+	starts     []int64
+	newest     int
+	overfull   bool
+	overfullAt int64
 }
 
 // gate is a lock on a cache line of its own, and the number of new keys that may
@@ -48,20 +56,48 @@ type gate struct {
 
 const (
 	// maxLayers is above what any growth factor reaches before the keys of a
-	// layer do maxKeys, and bounds a Window's generations.
+	// layer do maxKeys. A Window's are as many as a file can hold, which is less.
 	maxLayers = 64
 
 	maxGates    = 64
 	keysPerGate = 1024 // gates of less would take more memory than they are worth
 
 	unlimited = math.MaxInt64 / 2 // room
+
+	never = math.MinInt64 // overfullAt
 )
 
 func newChain(layers []*SyncFilter, room int64) *chain {
 	gates := uint64(1) << bits.Len64(layers[0].plan.Keys/keysPerGate)
-	c := &chain{layers: layers, gates: make([]gate, min(gates, maxGates))}
+	c := &chain{layers: layers, gates: make([]gate, min(gates, maxGates)), overfullAt: never}
 	c.room.Store(room)
 	return c
+}
+
+// newRing is newChain for a Window: layers and starts newest first.
+func newRing(layers []*SyncFilter, starts []int64, room int64) *chain {
+	c := newChain(layers, room)
+	c.starts, c.newest = starts, 1
+	for !c.isFirst(c.newest - 1) {
+		c.newest++
+	}
+	return c
+}
+
+// isFirst reports whether the i-th layer is the first, so the oldest, of its
+// generation.
+func (c *chain) isFirst(i int) bool {
+	return i+1 == len(c.starts) || c.starts[i+1] != c.starts[i]
+}
+
+// generations is how many there are in a Window's chain.
+func (c *chain) generations() (n int) {
+	for i := range c.layers {
+		if c.isFirst(i) {
+			n++
+		}
+	}
+	return n
 }
 
 // gate is where a key goes through.
@@ -222,6 +258,36 @@ func (s *sieve) addTo(layer *SyncFilter, n int, isNew []bool) (added int) {
 	return added
 }
 
+// look notes which keys in the sieve any of the layers has, from the first-th on.
+func (s *sieve) look(layers []*SyncFilter, first int) {
+	clear(s.seen[:s.n])
+	for i := first; i < len(layers); i++ {
+		if layers[i].bits.ContainsBatchSync(s.hashes[:s.n], s.answers[:s.n], &s.recent[i]) == 0 {
+			continue
+		}
+		for j, has := range s.answers[:s.n] {
+			s.seen[j] = s.seen[j] || has
+		}
+	}
+}
+
+// addUnseen adds the first n keys to the layer and takes them out. changed counts
+// those that were new to the layer, and added those of them that look has not seen:
+// for these isNew, of the whole chunk, becomes true.
+func (s *sieve) addUnseen(layer *SyncFilter, n int, isNew []bool) (changed, added int) {
+	changed = layer.bits.AddBatchSync(layer.stripes, s.hashes[:n], s.answers[:n])
+	for j, is := range s.answers[:n] {
+		if is && !s.seen[j] {
+			isNew[s.at[j]] = true
+			added++
+		}
+	}
+	copy(s.hashes[:], s.hashes[n:s.n])
+	copy(s.at[:], s.at[n:s.n])
+	s.n -= n
+	return changed, added
+}
+
 // reports are those of the layers, oldest first.
 func (c *chain) reports() []Report {
 	reports := make([]Report, len(c.layers))
@@ -236,21 +302,33 @@ func (c *chain) reports() []Report {
 func (c *chain) plan() Plan {
 	sum := c.layers[0].plan
 	for _, layer := range c.layers[1:] {
-		sum.Keys += layer.plan.Keys
-		sum.Rate += layer.plan.Rate
-		sum.Bits += layer.plan.Bits
-		sum.Blocks += layer.plan.Blocks
+		sum = sum.plus(layer.plan)
 	}
 	return sum
 }
 
-// report sums up the layers' reports. The rate is that of layers that answer
-// independently of each other, as they do when no key is in two of them; if keys
-// are, it is less.
-func (c *chain) report() Report {
-	sum := Report{Plan: c.plan()}
+// plus adds a layer up with others.
+func (p Plan) plus(layer Plan) Plan {
+	p.Keys += layer.Keys
+	p.Rate += layer.Rate
+	p.Bits += layer.Bits
+	p.Blocks += layer.Blocks
+	return p
+}
+
+// report sums up the layers' reports.
+func (c *chain) report() Report { return summed(c.reports()) }
+
+// summed sums up reports of layers, oldest first. The rate is that of layers that
+// answer independently of each other, as they do when no key is in two of them; if
+// keys are, it is less.
+func summed(layers []Report) Report {
+	sum := Report{Plan: layers[len(layers)-1].Plan}
+	for _, r := range layers[:len(layers)-1] {
+		sum.Plan = sum.Plan.plus(r.Plan)
+	}
 	passed := 0. // the logarithm of the chance that no layer finds a stranger
-	for _, r := range c.reports() {
+	for _, r := range layers {
 		passed += elementary.Log1p(-r.Rate)
 		sum.RateError = elementary.Hypot(sum.RateError, r.RateError)
 		sum.Fill += r.Fill * float64(r.Plan.Bits) / float64(sum.Plan.Bits)

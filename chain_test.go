@@ -47,8 +47,7 @@ func TestAddLooksAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			layer.AddHash(h)
-			next := newChain([]*SyncFilter{layer, old.layers[0].freeze()}, unlimited)
-			next.starts = []int64{0, 0}
+			next := newRing([]*SyncFilter{layer, old.layers[0].freeze()}, []int64{1, 0}, unlimited)
 			c.chain.Store(next)
 			old.unlock()
 			if <-answer {

@@ -50,7 +50,7 @@
 // for about half more bits per key.
 //
 // [Window] is a ring of filters. It finds what was added in the last hour or
-// day, and forgets what is older.
+// day, and forgets what is older; its rate holds in whatever pattern keys come.
 //
 // [Exceptions] is a Filter with a list of keys that it is known to find by
 // mistake, and which are answered no.
@@ -82,8 +82,8 @@
 // The same keys give the same bits on every machine, and each release reads
 // the files of those before it. Invalid bytes give an error, never a panic, and
 // memory is taken as bytes arrive, about twice as much at most. There are two
-// exceptions: a Window takes memory for all its generations, also when its file has
-// few, and [Exceptions] about a hundred bytes for each exception. [Load] and its kin
+// exceptions: a Window takes memory for the first layers of all its generations, also
+// when its file has few, and [Exceptions] about a hundred bytes for each exception. [Load] and its kin
 // have no limit but the length of the file; the functions that read a stream have.
 //
 // Adding and looking up allocate nothing. Memory that a dropped filter took is

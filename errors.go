@@ -19,6 +19,10 @@ var (
 	// ErrBudget: the filter would need more bytes than it was allowed. The
 	// message names the bytes.
 	ErrBudget = errors.New("bloom: over budget")
+
+	// ErrFull: [Window.TryAddHashes] was given more keys than [Window.SetLimits]
+	// allows in a generation.
+	ErrFull = errors.New("bloom: the window is full")
 )
 
 // Errors of operations on two filters.

@@ -16,7 +16,8 @@ import (
 
 // goldenFilters are one of every kind, keyed and not, and a Classic of every
 // numbered scheme: what is frozen. Rows are added, never changed; a row whose
-// file is missing writes it.
+// file is missing writes it. The files window.bloom and window-keyed.bloom are from
+// when a generation had one layer: see TestWindowOfOldRelease.
 func goldenFilters(t *testing.T) map[string]kept {
 	secret := []byte("0123456789abcdef")
 	const n, p = 200, 0.01
@@ -30,7 +31,8 @@ func goldenFilters(t *testing.T) map[string]kept {
 		}
 		config := bloom.Config{Keys: n, Rate: p, Seed: 7}
 		scalable := bloom.ScalableConfig{First: n / 4, Rate: p, Seed: 7} // several layers
-		window := bloom.WindowConfig{Keys: n, Rate: p, Seed: 7, Span: time.Hour, Generations: 2, Now: goldenClock}
+		clock := goldenClock().Add(-30 * time.Minute)
+		window := bloom.WindowConfig{Keys: n / 4, Rate: 1e-9, Seed: 7, Span: time.Hour, Generations: 2, Now: func() time.Time { return clock }}
 		if keyed {
 			config.Seed, scalable.Seed, window.Seed = 0, 0, 0
 			config.Secret, scalable.Secret, window.Secret = secret, secret, secret
@@ -44,7 +46,12 @@ func goldenFilters(t *testing.T) map[string]kept {
 		all[name("counting")] = must[*bloom.Counting](t)(config.NewCounting())
 		all[name("classic")] = must[*bloom.Classic](t)(config.NewClassic())
 		all[name("scalable")] = must[*bloom.Scalable](t)(scalable.New())
-		all[name("window")] = must[*bloom.Window](t)(window.New())
+		layered := must[*bloom.Window](t)(window.New()) // two generations, of several layers each
+		for i := range n {
+			layered.AddString("before " + storedKey(i))
+		}
+		clock = goldenClock()
+		all[name("window-layers")] = layered
 		excepting := bloom.WithExceptions(filter.Clone())
 		excepting.AddString("taken for one of them")
 		if err := excepting.ExceptString("taken for one of them"); err != nil {

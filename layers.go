@@ -2,13 +2,14 @@ package bloom
 
 import (
 	"fmt"
+	"math"
 	"runtime"
 	"slices"
 	"sync/atomic"
 )
 
-// LayerSize is one of a [Scalable]'s layers or of a [Window]'s generations, as far
-// as can be told without reading its bits.
+// LayerSize is one of the layers of a [Scalable] or of a [Window]'s generations, as
+// far as can be told without reading its bits.
 type LayerSize struct {
 	Plan  Plan
 	Added uint64 // adds that were new to it
@@ -23,8 +24,8 @@ func (f *Scalable) Sizes() []LayerSize { return f.chain.Load().sizes() }
 // there may be none; see [Scalable.Err].
 func (f *Scalable) Next() (Plan, error) { return f.nextPlan(f.chain.Load()) }
 
-// Sizes describes the generations that keys were added in, oldest first. It costs
-// little; [Window.Generations] says more.
+// Sizes describes the layers of all generations that there are, oldest first. It
+// costs little; [Window.Generations] says more.
 func (w *Window) Sizes() []LayerSize { return w.now().sizes() }
 
 func (c *chain) sizes() []LayerSize {
@@ -92,15 +93,120 @@ func (c ScalableConfig) Plan() (Plan, error) {
 	return plan, err
 }
 
-// Plan returns the sizing of all the filters that New makes, the spare one
-// included: their blocks and bits, which say how much memory the window takes.
-// Keys, Rate and Probes are those of one generation.
+// Plan returns the sizing of all the layers that New makes, one for each generation
+// and a spare one: their blocks and bits, which say how much memory the window takes
+// as long as keys come evenly. Keys, Rate and Probes are those of one. [WindowConfig.Layers] says
+// what more a burst takes.
 func (c WindowConfig) Plan() (Plan, error) {
-	if c.Generations == 0 {
-		c.Generations = defaultGenerations
+	layers, err := c.Layers()
+	if err != nil {
+		return Plan{}, err
 	}
-	plan, err := c.check()
-	plan.Blocks *= uint64(c.Generations) + 2
-	plan.Bits *= uint64(c.Generations) + 2
-	return plan, err
+	plan := layers[0]
+	plan.Blocks *= uint64(c.generations()) + 2
+	plan.Bits *= uint64(c.generations()) + 2
+	return plan, nil
+}
+
+// Layers returns the plans of the layers of a generation in which all n keys come,
+// oldest first: the first is made by New, the others when they are needed, and they
+// are given up when the generation is forgotten. So of all n keys in one burst the
+// window takes the memory of Plan and of these others, and when the same n keys are
+// added again in every generation, all of these layers G+1 times and a spare first
+// one.
+//
+// The error wraps [ErrConfig], [ErrRate] or [ErrBudget]; that a Budget suffices for
+// the first layers does not say that it does for a burst.
+func (c WindowConfig) Layers() ([]Plan, error) {
+	c.Generations = c.generations()
+	if err := c.check(maxGenerations); err != nil {
+		return nil, err
+	}
+	first, err := c.firstPlan()
+	if err != nil {
+		return nil, err
+	}
+	if total := first.Bytes() * uint64(c.Generations+2); c.Budget != 0 && total > c.Budget {
+		return nil, fmt.Errorf("%w: %d generations and a spare one of %d bytes need %d, the budget is %d: raise the budget or the rate, or plan for fewer keys",
+			ErrBudget, c.Generations+1, first.Bytes(), total, c.Budget)
+	}
+	layers := []Plan{first}
+	for room := uint64(layerRoom(first)); room < c.Keys; {
+		next, err := c.nextPlan(layers)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, next)
+		room += uint64(layerRoom(next))
+	}
+	return layers, nil
+}
+
+// generations is G with its default.
+func (c WindowConfig) generations() int {
+	if c.Generations == 0 {
+		return defaultGenerations
+	}
+	return c.Generations
+}
+
+// windowLimits are what a store holds a window to. The zero windowLimits are none.
+type windowLimits struct {
+	keys    uint64 // the most in a generation, as far as TryAddHashes adds them; 0: no limit
+	grant   func(layer Plan) error
+	release func(layer Plan)
+}
+
+// room is how many keys fit where a plan leaves room for some and the generation has
+// others already.
+func (l *windowLimits) room(planned int64, keys uint64) int64 {
+	if l.keys == 0 {
+		return planned
+	}
+	return min(planned, int64(min(l.keys-min(keys, l.keys), math.MaxInt64)))
+}
+
+func (l *windowLimits) take(layer Plan) error {
+	if l.grant == nil {
+		return nil
+	}
+	return l.grant(layer)
+}
+
+func (l *windowLimits) giveBack(layer Plan) {
+	if l.release != nil {
+		l.release(layer)
+	}
+}
+
+// SetLimits is for a store with a limit to many filters. keys is the most that
+// TryAddHashes adds in a generation; zero means no limit. grant is asked before a
+// generation takes a further layer, and its error is why there is none; release is
+// told when such a layer is dropped. Both may be nil; they must not use the window.
+func (w *Window) SetLimits(keys uint64, grant func(layer Plan) error, release func(layer Plan)) {
+	w.turning.Lock()
+	defer w.turning.Unlock()
+	w.limits = windowLimits{keys, grant, release}
+	c := w.chain.Load()
+	c.lock()
+	defer c.unlock()
+	_, held := c.generation()
+	c.room.Store(w.limits.room(c.collect(), held))
+}
+
+// TryAddHashes is AddHashes, but ends before the first key for which there is no
+// room, instead of taking the rate above what was asked. It returns how many keys
+// were taken and, if not all, why: the error wraps [ErrFull], [ErrBudget], [ErrRate]
+// or what a grant said.
+func (w *Window) TryAddHashes(hashes []uint64, isNew []bool) (taken, added int, err error) {
+	checkAnswers(len(hashes), isNew)
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	for taken < len(hashes) && err == nil {
+		part := hashes[taken:min(taken+chunk, len(hashes))]
+		var n, more int
+		more, n, err = w.addPart(part, s.part(&isNew, len(part)), true)
+		added, taken = added+more, taken+n
+	}
+	return taken, added, err
 }

@@ -160,12 +160,16 @@ func layerRoom(plan Plan) int64 {
 	return int64(max(float64(plan.Keys)*(1-plan.Rate), 1))
 }
 
-// layerPlan sizes the i-th layer: for its number of keys, and then for all that
-// its whole blocks hold, which is more where there are few.
+// layerPlan sizes the i-th layer.
 func (c ScalableConfig) layerPlan(i int) (Plan, error) {
-	rate := c.layerRate(i)
-	keys := math.Ceil(float64(c.layerKeys(i)) / (1 - rate)) // for layerRoom
-	plan, err := Config{Keys: uint64(min(keys, 1<<63)), Rate: rate}.Plan()
+	return planLayer(c.layerKeys(i), c.layerRate(i))
+}
+
+// planLayer sizes a layer with room for the keys: first for these, and then for all
+// that its whole blocks hold, which is more where there are few.
+func planLayer(keys uint64, rate float64) (Plan, error) {
+	most := math.Ceil(float64(keys) / (1 - rate)) // for layerRoom
+	plan, err := Config{Keys: uint64(min(most, 1<<63)), Rate: rate}.Plan()
 	if err != nil {
 		return Plan{}, err
 	}

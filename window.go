@@ -20,16 +20,16 @@ import (
 //	+----------+-----------+----------+-----------+----------+
 //	 dropped when the newest one's time is over     adds go here
 //
-// It is a ring of filters, its generations, each of which takes the adds of T/G.
-// G+1 of them are looked in, so that between G and G+1 of these times are
-// remembered. Add always writes the newest one, also if an older has the key, and
-// answers "new" if none of them had it.
+// It is a ring of generations, each of which takes the adds of T/G. G+1 of them
+// are looked in, so that between G and G+1 of these times are remembered. Add
+// always writes the newest one, also if an older has the key, and answers "new" if
+// none of them had it.
 //
-// The rate is p with all generations full. Each is planned for n/G keys at the
-// rate p/(G+1): n keys in any T, coming evenly. If they come in bursts, plan for
-// G times as many as come in the busiest T/G; a key counts once in each
-// generation that it is added in. A window does not grow: with more keys than
-// that its rate rises, and Report says so.
+// The rate is at most p however the keys come: n in any T, evenly or all at once,
+// and beyond that, too. A generation has room for the n/G keys that come in its
+// time when all is even. When it is full it grows, as a [Scalable] does, by layers
+// that are forgotten with it; see [WindowConfig.Layers] for what that takes. A key
+// takes room once in each generation that it is added in.
 //
 // Any number of goroutines may use it at once, as with [SyncFilter]: of those
 // that add a key at the same time at most one is told that it is new, also while
@@ -42,18 +42,29 @@ import (
 // read it once for a thousand keys. After a clock of the caller's own jumps
 // backwards, nothing is forgotten until it is where it was: late, never early.
 // After a jump forwards everything older is forgotten at once.
+//
+// # At the limit
+//
+// As with a [Scalable], a key that was added is found, so Add cannot refuse one.
+// When the newest generation is full and cannot grow, adds go into its last layer
+// and the rate rises above p until that generation is forgotten. So long
+// [Window.Err] returns an error that says why.
 type Window struct {
 	config WindowConfig
 	hash   hasher
 	chain  atomic.Pointer[chain]
+	first  Plan // of the first layer of each generation
 
 	origin time.Time    // the chain's starts are counted from here
 	step   int64        // WindowConfig.step
 	next   atomic.Int64 // when the newest generation ends, after origin
 
-	turning  sync.Mutex       // held by who replaces the chain
-	clean    chan *SyncFilter // empty generations, waiting for their turn
+	turning  sync.Mutex       // held to replace the chain
+	clean    chan *SyncFilter // empty first layers, waiting for their turn
 	cleaning sync.WaitGroup
+	further  uint64 // bytes of all layers but the first ones; guarded by turning
+	limits   windowLimits
+	closed   bool // guarded by turning
 }
 
 // WindowConfig says what Window to make. Keys, Rate and Span must be given; all
@@ -63,12 +74,14 @@ type WindowConfig struct {
 	Rate float64       // p
 	Span time.Duration // T, how long a key is found at least
 
-	// Generations is G, 1 to 60; zero means 4. A key is forgotten Span/G after
+	// Generations is G, 1 to 30; zero means 4. A key is forgotten Span/G after
 	// Span at the latest. Up to a dozen, more of them take less memory, as there
 	// is room for the keys of (G+2)/G Spans; and a lookup takes more steps.
 	Generations int
 
-	Budget uint64 // the most bytes that the bits may take; zero means no limit
+	// Budget is the most bytes that the bits of all layers may take; zero means no
+	// limit. It is not stored in a file.
+	Budget uint64
 
 	Seed   uint64 // of XXH3; public
 	Secret []byte // SecretBytes bytes: SipHash-2-4 in place of XXH3
@@ -81,7 +94,11 @@ type WindowConfig struct {
 
 const (
 	defaultGenerations = 4
-	maxGenerations     = 60 // with what is beside them, fewer than maxLayers
+
+	// maxGenerations of two layers each are as many layers as a file can hold.
+	// Files may have more generations, from when each had one layer.
+	maxGenerations       = maxSections/2 - 1
+	maxStoredGenerations = 60
 
 	// maxSpan and maxTime, in nanoseconds, keep sums of times from overflowing:
 	// 73 and 146 years.
@@ -97,13 +114,12 @@ func NewWindow(n uint64, p float64, span time.Duration) (*Window, error) {
 	return WindowConfig{Keys: n, Rate: p, Span: span}.New()
 }
 
-// New returns an empty window. It takes all its memory now: one filter for each
-// of the G+1 generations, and one that is being cleared for the next turn.
+// New returns an empty window. It takes the memory now that it needs when keys
+// come evenly: one layer for each of the G+1 generations, and one that is being
+// cleared for the next turn.
 func (c WindowConfig) New() (*Window, error) {
-	if c.Generations == 0 {
-		c.Generations = defaultGenerations
-	}
-	plan, err := c.check()
+	c.Generations = c.generations()
+	layers, err := c.Layers()
 	if err != nil {
 		return nil, err
 	}
@@ -112,26 +128,27 @@ func (c WindowConfig) New() (*Window, error) {
 		return nil, err
 	}
 	c.Secret = nil // the hasher has it
-	w, err := c.empty(plan, hash, c.Generations+2)
+	w, err := c.empty(layers[0], hash, c.Generations+2)
 	if err != nil {
 		return nil, err
 	}
-	first := newChain([]*SyncFilter{<-w.clean}, unlimited)
-	first.starts = []int64{0}
-	w.chain.Store(first)
+	w.chain.Store(newRing([]*SyncFilter{<-w.clean}, []int64{0}, layerRoom(w.first)))
 	w.next.Store(w.step)
 	return w, nil
 }
 
-// check refuses what makes no window, and sizes a generation.
-func (c WindowConfig) check() (Plan, error) {
+// check refuses what makes no window.
+func (c WindowConfig) check(maxGenerations int) error {
 	if c.Generations < 1 || c.Generations > maxGenerations {
-		return Plan{}, fmt.Errorf("%w: Generations must be 1 to %d, not %d", ErrConfig, maxGenerations, c.Generations)
+		return fmt.Errorf("%w: Generations must be 1 to %d, not %d", ErrConfig, maxGenerations, c.Generations)
 	}
 	if c.Span < time.Duration(c.Generations) || c.Span > maxSpan {
-		return Plan{}, fmt.Errorf("%w: the Span of a window must be above zero and at most %v, not %v", ErrConfig, time.Duration(maxSpan), c.Span)
+		return fmt.Errorf("%w: the Span of a window must be above zero and at most %v, not %v", ErrConfig, time.Duration(maxSpan), c.Span)
 	}
-	return c.plan()
+	if !(c.Rate > 0 && c.Rate < 1) {
+		return fmt.Errorf("%w: the rate must be above 0 and below 1, not %g", ErrConfig, c.Rate)
+	}
+	return nil
 }
 
 // step is T/G in nanoseconds, rounded up.
@@ -140,17 +157,18 @@ func (c WindowConfig) step() int64 {
 	return (int64(c.Span) + g - 1) / g
 }
 
-// empty makes a window of so many clean generations, none of them in its chain
-// yet.
-func (c WindowConfig) empty(plan Plan, hash hasher, generations int) (*Window, error) {
+// empty makes a window with clean first layers for this many generations, and no
+// chain yet.
+func (c WindowConfig) empty(first Plan, hash hasher, generations int) (*Window, error) {
 	w := &Window{
 		config: c,
 		hash:   hash,
+		first:  first,
 		step:   c.step(),
 		clean:  make(chan *SyncFilter, c.Generations+2),
 	}
 	for range generations {
-		layer, err := newLayer(plan, hash)
+		layer, err := newLayer(first, hash)
 		if err != nil {
 			return nil, err
 		}
@@ -162,27 +180,6 @@ func (c WindowConfig) empty(plan Plan, hash hasher, generations int) (*Window, e
 		w.origin = c.Now()
 	}
 	return w, nil
-}
-
-// plan sizes a generation.
-func (c WindowConfig) plan() (Plan, error) {
-	g := uint64(c.Generations)
-	one := Config{Keys: c.Keys / g, Rate: c.Rate / float64(g+1)}
-	if c.Keys%g != 0 {
-		one.Keys++
-	}
-	if !(c.Rate > 0 && c.Rate < 1) {
-		one.Rate = c.Rate // for Plan to refuse what was given
-	}
-	plan, err := one.Plan()
-	if err != nil {
-		return Plan{}, err
-	}
-	if total := plan.Bytes() * (g + 2); c.Budget != 0 && total > c.Budget {
-		return Plan{}, fmt.Errorf("%w: %d generations and a spare one of %d bytes need %d, the budget is %d: raise the budget or the rate, or plan for fewer keys",
-			ErrBudget, g+1, plan.Bytes(), total, c.Budget)
-	}
-	return plan, nil
 }
 
 // elapsed is the time since the origin. [time.Since] reads only the monotonic
@@ -202,10 +199,11 @@ func (w *Window) now() *chain {
 	return w.chain.Load()
 }
 
-// advance begins the generation that now lies in, unless somebody else did.
+// advance begins the generation that now lies in, unless another goroutine did.
 func (w *Window) advance(now int64) {
 	w.turning.Lock()
 	defer w.turning.Unlock()
+	w.mustBeOpen()
 	if now < w.next.Load() {
 		return
 	}
@@ -217,52 +215,60 @@ func (w *Window) advance(now int64) {
 // turn begins a generation with this start, and drops those that began before
 // oldest. The caller holds turning.
 //
-// The new generation is an empty one that lies ready, so the turn itself takes
-// microseconds. Adds that come meanwhile wait for it: a key that came after the
-// end of a generation must not get into it, or it would be forgotten too soon.
+// The first layer of the new generation lies ready, empty, so the turn itself
+// takes microseconds. Adds that come meanwhile wait for it: a key that came after
+// the end of a generation must not get into it, or it would be forgotten too soon.
 func (w *Window) turn(start, oldest int64) {
 	layers, starts := []*SyncFilter{<-w.clean}, []int64{start}
-	var dropped []*SyncFilter
+	var clean, dropped []*SyncFilter
 	c := w.chain.Load()
 	c.lock()
 	for i, layer := range c.layers {
-		if c.starts[i] < oldest {
+		switch {
+		case c.starts[i] >= oldest:
+			if i == 0 {
+				layer = layer.freeze()
+			}
+			layers, starts = append(layers, layer), append(starts, c.starts[i])
+		case c.isFirst(i):
+			clean = append(clean, layer)
+		default:
 			dropped = append(dropped, layer)
-			continue
 		}
-		if i == 0 {
-			layer = layer.freeze()
-		}
-		layers, starts = append(layers, layer), append(starts, c.starts[i])
 	}
-	next := newChain(layers, unlimited)
-	next.starts = starts
+	next := newRing(layers, starts, w.limits.room(layerRoom(w.first), 0))
+	if c.overfullAt >= oldest {
+		next.err, next.overfullAt = c.err, c.overfullAt
+	}
 	w.chain.Store(next)
 	w.next.Store(start + w.step)
 	c.unlock()
-	w.forget(dropped)
+	w.giveBack(dropped)
+	w.recycle(clean)
 }
 
 // inlineWords is how much is cleared by the call that dropped it: 128 KiB, some
 // tens of microseconds.
 const inlineWords = 128 << 10 / 8
 
-// forget clears generations for their next turn, large ones beside the caller.
-func (w *Window) forget(dropped []*SyncFilter) {
+// recycle clears first layers for their next turn, large ones in a goroutine.
+func (w *Window) recycle(layers []*SyncFilter) {
 	words := 0
-	for _, layer := range dropped {
+	for _, layer := range layers {
 		words += len(layer.bits.Words)
 	}
 	if words <= inlineWords {
-		w.clear(dropped)
+		w.clear(layers)
 		return
 	}
-	w.cleaning.Go(func() { w.clear(dropped) })
+	w.cleaning.Go(func() { w.clear(layers) })
 }
 
-func (w *Window) clear(dropped []*SyncFilter) {
-	for _, layer := range dropped {
-		w.clean <- layer.emptied()
+func (w *Window) clear(layers []*SyncFilter) {
+	for _, layer := range layers {
+		layer = layer.emptied()
+		layer.plan = w.first // an older release planned otherwise
+		w.clean <- layer
 	}
 }
 
@@ -279,18 +285,25 @@ func (w *Window) AddUint64(key uint64) bool { return w.AddHash(w.hash.integer(ke
 // AddHash is Add for a key that is hashed already; see [Filter.AddHash].
 func (w *Window) AddHash(h uint64) bool {
 	for c := w.now(); ; c = w.chain.Load() {
-		newest := c.layers[0]
-		if newest.ContainsHash(h) {
+		if anyContains(c.layers[:c.newest], h) {
 			return false
 		}
-		seen := anyContains(c.layers[1:], h)
+		seen := anyContains(c.layers[c.newest:], h)
 		g := c.gate(h)
 		g.Lock()
 		if w.chain.Load() != c {
 			g.Unlock()
 			continue
 		}
-		isNew := newest.AddHash(h)
+		if !c.overfull && g.left == 0 && !c.refill(g) {
+			g.Unlock()
+			w.makeRoom(c, false)
+			continue
+		}
+		isNew := c.layers[0].AddHash(h)
+		if isNew && !c.overfull {
+			g.left--
+		}
 		g.Unlock()
 		return isNew && !seen
 	}
@@ -312,52 +325,54 @@ func (w *Window) AddHashes(hashes []uint64, isNew []bool) int {
 	return inParts(hashes, isNew, w.addBatch)
 }
 
-func (w *Window) addBatch(hashes []uint64, isNew []bool) (added int) {
+func (w *Window) addBatch(hashes []uint64, isNew []bool) int {
+	added, _, _ := w.addPart(hashes, isNew, false)
+	return added
+}
+
+// addPart adds a chunk of keys. It returns how many were new, and how many were
+// taken: all, unless bounded and a key comes for which there is no room.
+func (w *Window) addPart(hashes []uint64, isNew []bool, bounded bool) (added, taken int, err error) {
 	s := newSieve(hashes)
 	clear(isNew)
-	for c := w.now(); ; c = w.chain.Load() {
-		if s.drop(0, c.layers[0], nil); s.n == 0 {
+	for c := w.now(); err == nil; c = w.chain.Load() {
+		for i, layer := range c.layers[:c.newest] {
+			s.drop(i, layer, nil)
+		}
+		if s.n == 0 {
 			break
 		}
-		s.look(c.layers[1:])
-		g := c.gate(s.hashes[0])
-		g.Lock()
-		if w.chain.Load() == c {
-			added = s.addUnseen(c.layers[0], isNew)
-			g.Unlock()
-			break
+		s.look(c.layers, c.newest)
+		n, full := w.addTo(c, s, isNew, bounded)
+		if added += n; full {
+			err = w.makeRoom(c, bounded)
 		}
-		g.Unlock()
+	}
+	taken = len(hashes)
+	if s.n > 0 {
+		taken = int(s.at[0])
 	}
 	sieves.Put(s)
-	return added
+	return added, taken, err
 }
 
-// look notes which keys in the sieve any of the layers has.
-func (s *sieve) look(layers []*SyncFilter) {
-	clear(s.seen[:s.n])
-	for i, layer := range layers {
-		if layer.bits.ContainsBatchSync(s.hashes[:s.n], s.answers[:s.n], &s.recent[i+1]) == 0 {
-			continue
-		}
-		for j, has := range s.answers[:s.n] {
-			s.seen[j] = s.seen[j] || has
-		}
+// addTo adds the keys in the sieve, none of which is in c's newest generation, as
+// far as there is room. full says that there was too little.
+func (w *Window) addTo(c *chain, s *sieve, isNew []bool, bounded bool) (added int, full bool) {
+	g := c.gate(s.hashes[0])
+	g.Lock()
+	defer g.Unlock()
+	if w.chain.Load() != c {
+		return 0, false
 	}
-}
-
-// addUnseen adds all keys in the sieve to the layer. isNew, of the whole chunk,
-// becomes true for those that were new to it and not seen by look.
-func (s *sieve) addUnseen(layer *SyncFilter, isNew []bool) (added int) {
-	layer.addBatch(s.hashes[:s.n], s.answers[:s.n])
-	for j, is := range s.answers[:s.n] {
-		if is && !s.seen[j] {
-			isNew[s.at[j]] = true
-			added++
-		}
+	if c.overfull && !bounded {
+		_, added = s.addUnseen(c.layers[0], s.n, isNew)
+		return added, false
 	}
-	s.n = 0
-	return added
+	room := c.take(int64(s.n))
+	changed, added := s.addUnseen(c.layers[0], int(room), isNew)
+	c.room.Add(room - int64(changed))
+	return added, s.n > 0
 }
 
 // Contains reports whether key was probably added in the last Span(1+1/G). False
@@ -403,38 +418,6 @@ func (w *Window) HashString(key string) uint64 { return w.hash.string(key) }
 // HashIdentity says which hash fills the window.
 func (w *Window) HashIdentity() HashIdentity { return w.hash.id }
 
-// Plan returns the sizing of all G+1 generations together: their keys, bits and
-// blocks, the sum of their rates, which is at most p, and a generation's Probes.
-// RateAt is of no use: it takes the bits for one filter's.
-func (w *Window) Plan() Plan {
-	plan, generations := w.chain.Load().layers[0].plan, uint64(w.config.Generations+1)
-	plan.Keys *= generations
-	plan.Rate *= float64(generations)
-	plan.Bits *= generations
-	plan.Blocks *= generations
-	return plan
-}
-
-// Report reads the bits of all generations and says how full they are and what
-// the rate is now. A key counts once in each generation that it was added in.
-// One generation may be over-full though all together are not; see
-// [Window.Generations].
-func (w *Window) Report() Report {
-	c := w.now()
-	r := c.report()
-	r.Fill *= float64(len(c.layers)) / float64(w.config.Generations+1) // the others are empty
-	r.Plan = w.Plan()
-	r.Remaining = 0
-	if left := float64(r.Plan.Keys) - r.Keys; left > 0 {
-		r.Remaining = uint64(left)
-	}
-	return r
-}
-
-// Generations returns the report of each generation that keys were added in,
-// oldest first; the last is the newest.
-func (w *Window) Generations() []Report { return w.now().reports() }
-
 // Span is the time for which a key is found at least.
 func (w *Window) Span() time.Duration { return w.config.Span }
 
@@ -443,12 +426,17 @@ func (w *Window) Span() time.Duration { return w.config.Span }
 func (w *Window) Clear() {
 	w.turning.Lock()
 	defer w.turning.Unlock()
+	w.mustBeOpen()
 	w.turn(w.chain.Load().starts[0], math.MaxInt64)
 }
 
 // Close releases the memory at once. It must not run beside any other method; a
 // window may also be dropped, see [Filter.Close].
 func (w *Window) Close() error {
+	w.turning.Lock()
+	defer w.turning.Unlock()
+	w.closed = true
+	w.next.Store(math.MinInt64) // every call comes to advance, and panics there
 	w.cleaning.Wait()
 	first := w.chain.Load().close()
 	for len(w.clean) > 0 {
@@ -459,9 +447,15 @@ func (w *Window) Close() error {
 	return first
 }
 
+// mustBeOpen is for methods that use the bits. The caller holds turning.
+func (w *Window) mustBeOpen() {
+	if w.closed {
+		panic("bloom: the window is closed")
+	}
+}
+
 func (w *Window) String() string {
-	plan := w.chain.Load().layers[0].plan
-	return fmt.Sprintf("window of %v: %d generations of %v; %v", w.config.Span, w.config.Generations+1, plan, w.hash.id)
+	return fmt.Sprintf("window of %v: %d generations of %v; %v", w.config.Span, w.config.Generations+1, w.first, w.hash.id)
 }
 
 // NeedsSecret reports whether the window was read from a file and is keyed: then
@@ -519,43 +513,41 @@ func windowFrom(s *stored, now func() time.Time) (*Window, error) {
 		return nil, err
 	}
 	c := WindowConfig{Keys: s.keys, Rate: s.rate, Now: now}
-	if g := s.parameters[0]; g >= 1 && g <= maxGenerations {
+	if g := s.parameters[0]; g >= 1 && g <= maxStoredGenerations {
 		c.Generations = int(g)
 	}
 	if span := s.parameters[1]; span <= maxSpan {
 		c.Span = time.Duration(span)
 	}
-	if _, err := c.check(); err != nil {
+	if err := c.check(maxStoredGenerations); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
-	}
-	if len(s.sections) > c.Generations+1 {
-		return nil, fmt.Errorf("%w: %d generations of %d", ErrFormat, len(s.sections), c.Generations)
 	}
 	if s.hash.Algorithm == XXH3 {
 		c.Seed = s.hash.Key
 	}
-	step := c.step()
-	like := s.sections[0]
-	for i, e := range s.sections {
-		if e.blocks != like.blocks || e.probes != like.probes || e.keys != like.keys || e.rate != like.rate {
-			return nil, fmt.Errorf("%w: generation %d is not like the others", ErrFormat, i)
-		}
-		// turn counts on generations not being closer than this: then one is
-		// always dropped before the clean ones run out.
-		if e.start < -maxTime || e.start > maxTime || i > 0 && e.start-s.sections[i-1].start < step {
-			return nil, fmt.Errorf("%w: generation %d begins at %d, less than a step after the one before", ErrFormat, i, e.start)
-		}
-	}
-	w, err := c.empty(pairedPlan(like.keys, like.rate, &like), storedHasher(s.hash), c.Generations+2-len(s.sections))
+	generations, err := c.checkSections(s.sections)
 	if err != nil {
 		return nil, err
 	}
-	loaded := newChain(layersFrom(s, w.hash), unlimited)
-	for _, e := range slices.Backward(s.sections) {
-		loaded.starts = append(loaded.starts, e.start-w.origin.UnixNano())
+	layers := layersFrom(s, storedHasher(s.hash))
+	w, err := c.empty(c.firstLike(s.sections), storedHasher(s.hash), c.Generations+2-generations)
+	if err != nil {
+		return nil, err
 	}
+	var starts []int64
+	for _, e := range slices.Backward(s.sections) {
+		starts = append(starts, e.start-w.origin.UnixNano())
+	}
+	room := layerRoom(layers[0].plan) - int64(min(layers[0].added(), math.MaxInt64))
+	loaded := newRing(layers, starts, max(room, 0)) // without room the next new key makes it grow
+	for i, layer := range layers {
+		if !loaded.isFirst(i) {
+			w.further += layer.plan.Bytes()
+		}
+	}
+	loaded.findOverfull(c.Rate)
 	w.chain.Store(loaded)
-	w.next.Store(loaded.starts[0] + w.step)
+	w.next.Store(starts[0] + w.step)
 	return w, nil
 }
 
@@ -576,8 +568,8 @@ func (w *Window) Save(path string) error { return save(path, w.WriteTo) }
 
 // ReadWindow reads a window that [Window.WriteTo] wrote; see [Read]. now is its
 // clock from then on, nil for the system's; time goes on while a window lies in
-// a file. It takes memory for all generations, also for those that the file, of
-// a window that has just begun, has none of.
+// a file. It takes memory for the first layers of all generations, also for those
+// that the file, of a window that has just begun, has none of. It has no Budget.
 func ReadWindow(r io.Reader, limitBytes int64, now func() time.Time) (*Window, error) {
 	return read(r, limitBytes, func(s *stored) (*Window, error) { return windowFrom(s, now) })
 }

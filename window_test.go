@@ -35,7 +35,7 @@ func mustWindow(t testing.TB, c bloom.WindowConfig) (*bloom.Window, *fakeClock) 
 // TestWindowForgets: found for T, whenever it was added, and forgotten after
 // T(1+1/G).
 func TestWindowForgets(t *testing.T) {
-	for _, g := range []int{1, 2, 3, 4, 7, 60} {
+	for _, g := range []int{1, 2, 3, 4, 7, 30} {
 		w, clock := mustWindow(t, bloom.WindowConfig{Keys: 10_000, Rate: 1e-6, Span: time.Hour, Generations: g})
 		step := (time.Hour + time.Duration(g) - 1) / time.Duration(g)
 		for i := range uint64(40) {
@@ -124,7 +124,8 @@ func TestWindowModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		clock := new(fakeClock)
 		g := rapid.IntRange(1, 6).Draw(t, "generations")
-		w, err := bloom.WindowConfig{Keys: 20_000, Rate: 1e-9, Span: time.Hour, Generations: g, Now: clock.now}.New()
+		n := rapid.SampledFrom([]uint64{20_000, 2000, 600}).Draw(t, "planned keys") // the fewer, the more layers
+		w, err := bloom.WindowConfig{Keys: n, Rate: 1e-9, Span: time.Hour, Generations: g, Now: clock.now}.New()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -191,6 +192,9 @@ func TestWindowModel(t *testing.T) {
 				if n := len(w.Generations()); n > g+1 {
 					t.Fatalf("%d generations live", n)
 				}
+				if p := w.Plan(); p.Rate > 1e-9 || w.Err() != nil {
+					t.Fatalf("the rates of all layers add up to %g: %v", p.Rate, w.Err())
+				}
 			},
 		})
 	})
@@ -199,7 +203,7 @@ func TestWindowModel(t *testing.T) {
 // TestWindowOneWinner: generations change while 64 goroutines add, but not so
 // often that a key is forgotten: each is told new exactly once.
 func TestWindowOneWinner(t *testing.T) {
-	n := raceKeys() / 20
+	n := max(raceKeys()/20, 10_000) // fewer are added before the clock ticks
 	w, clock := mustWindow(t, bloom.WindowConfig{Keys: 30 * n, Rate: 1e-8, Span: time.Hour, Generations: 30})
 	done := make(chan struct{})
 	var ticking sync.WaitGroup
@@ -333,7 +337,7 @@ func TestWindowRates(t *testing.T) {
 // TestWindowVerbs: all ways to add and to look up give the same answers.
 func TestWindowVerbs(t *testing.T) {
 	for _, secret := range [][]byte{nil, testSecret} {
-		c := bloom.WindowConfig{Keys: 3000, Rate: 0.01, Span: time.Hour, Secret: secret}
+		c := bloom.WindowConfig{Keys: 300, Rate: 0.01, Span: time.Hour, Secret: secret} // several layers
 		single, clock1 := mustWindow(t, c)
 		asBytes, clock2 := mustWindow(t, c)
 		asStrings, clock3 := mustWindow(t, c)
@@ -399,7 +403,7 @@ func TestWindowConfig(t *testing.T) {
 		"no span":          {func(c *bloom.WindowConfig) { c.Span = 0 }, bloom.ErrConfig},
 		"long span":        {func(c *bloom.WindowConfig) { c.Span = math.MaxInt64 }, bloom.ErrConfig},
 		"few generations":  {func(c *bloom.WindowConfig) { c.Generations = -1 }, bloom.ErrConfig},
-		"many generations": {func(c *bloom.WindowConfig) { c.Generations = 61 }, bloom.ErrConfig},
+		"many generations": {func(c *bloom.WindowConfig) { c.Generations = 31 }, bloom.ErrConfig},
 		"budget":           {func(c *bloom.WindowConfig) { c.Budget = 1000 }, bloom.ErrBudget},
 		"secret":           {func(c *bloom.WindowConfig) { c.Secret = []byte("short") }, bloom.ErrConfig},
 	} {
@@ -422,8 +426,17 @@ func TestWindowConfig(t *testing.T) {
 	if err := w.Close(); err != nil {
 		t.Error(err)
 	}
-	if panicOf(func() { w.AddUint64(1) }) == "" {
-		t.Error("a closed window can be added to")
+	for range 2 { // also when another generation would have begun
+		if got := panicOf(func() { w.AddUint64(1) }); got != "bloom: the window is closed" {
+			t.Errorf("adding to a closed window panics with %q", got)
+		}
+		if got := panicOf(func() { w.ContainsMany([][]byte{nil}, nil) }); got != "bloom: the window is closed" {
+			t.Errorf("looking into a closed window panics with %q", got)
+		}
+		time.Sleep(60 * time.Millisecond)
+	}
+	if err := w.Close(); err != nil {
+		t.Errorf("closing again: %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -136,6 +137,70 @@ func TestInfoBeyond(t *testing.T) {
 		w.ask(t, numbered("k", 950, "BF.MADD", name)...)
 		if rate, fill := number("RATE"), number("FILL"); rate < 0.002 || rate > 0.02 || fill < 0.2 || fill > 0.6 {
 			t.Errorf("%s, nearly full: rate %v, fill %v, want about 0.01, and from 0.2 to 0.6", layout, rate, fill)
+		}
+	}
+}
+
+// TestWindowBurst gives windows the keys of a whole span at once: the rate is what was
+// asked, of new keys and of strangers, and BF.INFO tells it.
+func TestWindowBurst(t *testing.T) {
+	const n, run = 20_000, 500
+	w := connectLocal(t, 1<<30)
+	for i, rate := range []float64{0.1, 0.01, 0.001, 1e-4, 1e-6} {
+		name := fmt.Sprint("w", i)
+		w.askOK(t, append([]string{"BF.RESERVE", name, fmt.Sprint(rate), fmt.Sprint(n), "WINDOW", "24h"}, [][]string{nil, {"NONSCALING"}}[i%2]...)...)
+		count := func(command, prefix string) (ones int) {
+			for from := 0; from < n; from += run {
+				for _, item := range w.ask(t, numbered(fmt.Sprint(prefix, from), run, command, name)...).Items {
+					ones += int(item.Integer)
+				}
+			}
+			return ones
+		}
+		most := int(rate*n + 4*math.Sqrt(rate*n))
+		if isNew := count("BF.MADD", "key"); n-isNew > most {
+			t.Errorf("p %g: %d of %d new keys were answered as new", rate, isNew, n)
+		}
+		if found := count("BF.MEXISTS", "stranger"); found > most {
+			t.Errorf("p %g: %d of %d strangers were found", rate, found, n)
+		}
+		if found := count("BF.MEXISTS", "key"); found != n {
+			t.Errorf("p %g: %d of %d keys are found", rate, found, n)
+		}
+		var told float64
+		if fmt.Sscan(w.ask(t, "BF.INFO", name, "RATE").Items[0].Text, &told); !(told > 0 && told <= rate) {
+			t.Errorf("p %g: BF.INFO says %g", rate, told)
+		}
+	}
+}
+
+// TestWindowInfo checks what BF.INFO says of windows, and that one refuses keys where it
+// says so.
+func TestWindowInfo(t *testing.T) {
+	w := connectLocal(t, 1<<30)
+	for _, tt := range []struct{ words, expansion, full string }{
+		{"", ":2", "$-1"},
+		{"EXPANSION 2", ":2", "$-1"},
+		{"EXPANSION 0", "$-1", ":100"},
+		{"NONSCALING", "$-1", ":100"},
+	} {
+		w.must(t, "FLUSHALL")
+		w.askOK(t, append([]string{"BF.RESERVE", "w", "0.0001", "100", "WINDOW", "1h"}, strings.Fields(tt.words)...)...)
+		w.expect(t, "BF.INFO w EXPANSION", "*1\r\n"+tt.expansion+"\r\n")
+		w.expect(t, "BF.INFO w FULLAT", "*1\r\n"+tt.full+"\r\n")
+		w.expect(t, "BF.INFO w CAPACITY", "*1\r\n:100\r\n")
+		w.expect(t, "BF.INFO w FILTERS", "*1\r\n:1\r\n")
+		w.ask(t, numbered("k", 100, "BF.MADD", "w")...)
+		w.expect(t, "BF.INFO w ITEMS", "*1\r\n:100\r\n")
+		w.wantAll(t, "w", "k", 100)
+		got := w.must(t, "BF.ADD w more")
+		if tt.full != "$-1" && got != "-"+textFull+"\r\n" || tt.full == "$-1" && got != ":1\r\n" {
+			t.Errorf("%q: the 101st key is answered %q", tt.words, got)
+		}
+	}
+	for _, words := range []string{"EXPANSION 4", "EXPANSION 1"} {
+		if got := w.must(t, "BF.RESERVE x 0.01 100 WINDOW 1h "+words); !strings.HasPrefix(got, "-ERR a window grows by doubling") {
+			t.Errorf("%s: %q", words, got)
 		}
 	}
 }

@@ -18,6 +18,10 @@ const (
 	maxExpansion = 32768
 )
 
+// windowExpansion is how many times larger a window makes a generation that is full,
+// unless it is to refuse more keys.
+const windowExpansion = 2
+
 func init() {
 	key := Argument{Name: "key", Type: "key"}
 	item := Argument{Name: "item", Type: "string"}
@@ -277,6 +281,8 @@ func (o *reserveOptions) check() (refusal string) {
 		return "ERR expansion must be in the range [0, 32768]"
 	case o.spec.Span > 0 && o.layout && o.spec.Kind == store.RedisBloom:
 		return "ERR a filter of layout REDISBLOOM has no window"
+	case o.spec.Span > 0 && o.grows && o.expansion != 0 && o.expansion != windowExpansion:
+		return "ERR a window grows by doubling: give EXPANSION 2, or NONSCALING"
 	case o.keyed && o.spec.Public:
 		return "ERR KEYED and PUBLIC exclude each other"
 	}
@@ -294,7 +300,10 @@ func (o *reserveOptions) check() (refusal string) {
 	if o.grows {
 		o.spec.Growth = uint32(o.expansion)
 	}
-	if o.nonScaling || o.spec.Kind == store.Window {
+	if o.spec.Kind == store.Window {
+		o.spec.Growth = min(o.spec.Growth, 1) * windowExpansion
+	}
+	if o.nonScaling {
 		o.spec.Growth = 0
 	}
 	return ""

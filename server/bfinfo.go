@@ -52,8 +52,8 @@ var infoFields = []infoField{
 	{"RATE", "Rate", func(c *Client, filter store.Filter, _ *store.Info) { c.w.Double(filter.Report().Rate) }},
 	{"FILL", "Fill", func(c *Client, filter store.Filter, _ *store.Info) { c.w.Double(filter.Report().Fill) }},
 	{"FULLAT", "Full at", func(c *Client, _ store.Filter, info *store.Info) {
-		// The number of keys at which a filter without growth refuses more, and one
-		// of our layouts leaves its rate. There is none where it grows.
+		// The number of keys at which a filter without growth refuses more: of a
+		// window, in the newest of its generations. There is none where it grows.
 		if info.Growth != 0 {
 			c.w.Null()
 			return

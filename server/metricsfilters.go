@@ -23,7 +23,7 @@ var (
 	metricRate    = newMetric("filter_rate", gauge, "False-positive rate now, worked out from the bits.", "name")
 	metricPlanned = newMetric("filter_planned_rate", gauge, "False-positive rate planned: the sum of all layers.", "name")
 	metricItems   = newMetric("filter_items", gauge, "Adds that were new.", "name")
-	metricRoom    = newMetric("filter_room_items", gauge, "Keys that fit in all layers. Beyond, a filter grows or refuses.", "name")
+	metricRoom    = newMetric("filter_room_items", gauge, "Keys that fit in all layers, or in one span of a window. Beyond, a filter grows or refuses.", "name")
 	metricBytes   = newMetric("filter_bytes", gauge, "Memory of a filter.", "name")
 	metricShown   = newMetric("filters_shown", gauge, "Filters with the metrics above: the largest, as many as the server was told.")
 	metricAge     = newMetric("filter_reports_age_seconds", gauge, "Age of the oldest fill and rate above. Bits are read anew at each scrape, for as long as one may take.")

@@ -196,8 +196,7 @@ func takes(bits hashed) (total uint64) {
 	case *bloom.Scalable:
 		sizes = bits.Sizes()
 	case *bloom.Window:
-		one := bits.Sizes()[0].Plan
-		return (bits.Plan().Blocks/one.Blocks + 1) * lockedBytes(one) // with the spare one
+		return windowTakes(bits)
 	}
 	for _, s := range sizes {
 		total += lockedBytes(s.Plan)

@@ -49,9 +49,12 @@ type LocalConfig struct {
 // seams are what tests replace.
 type seams struct {
 	disk disk             // for Dir
-	now  func() time.Time // the clock
-	flaw flaw             // a rule to break
-	idle bool             // nothing happens by itself: tests call sweep and eachSecond
+	now  func() time.Time // the time of day
+
+	// elapsed is the time since the store was opened, by a clock that nobody sets.
+	elapsed func() time.Duration
+	flaw    flaw // a rule to break
+	idle    bool // nothing happens by itself: tests call sweep and eachSecond
 
 	between func() // called between the pieces of a merge and of a fold
 
@@ -101,6 +104,7 @@ type Local struct {
 	leftovers atomic.Bool  // there are files from before the newest snapshot
 	unchanged atomic.Bool  // for flawUnchangedEarly: the last add changed nothing
 	recovered Recovery
+	opened    time.Time    // the time of day when the store was opened
 	replay    atomic.Int64 // the time that windows see while the log is read again, 0 otherwise
 
 	dumps sync.Map // the *paired that are being dumped
@@ -183,11 +187,14 @@ func (c LocalConfig) filled() (LocalConfig, error) {
 	if c.now == nil {
 		c.now = time.Now
 	}
+	if opened := c.now(); c.elapsed == nil {
+		c.elapsed = func() time.Duration { return c.now().Sub(opened) }
+	}
 	return c, nil
 }
 
 func newLocal(config LocalConfig) *Local {
-	l := &Local{config: config, names: newNames(), nextID: 1, stop: make(chan struct{})}
+	l := &Local{config: config, names: newNames(), nextID: 1, stop: make(chan struct{}), opened: config.now().Round(0)}
 	l.grantLayer, l.releaseLayer = l.grant, l.release
 	return l
 }
@@ -195,12 +202,17 @@ func newLocal(config LocalConfig) *Local {
 // now is the time of day.
 func (l *Local) now() time.Time { return l.config.now() }
 
-// windowNow is the clock of windows.
+// windowNow is the clock of windows, and of the log's records of adds to them: the
+// time of day when the store was opened, and what has passed since by a clock that
+// nobody sets. So when the time of day jumps, windows do not, and what the log says
+// agrees with what they did: a jump and its end make no key be forgotten too early,
+// neither at once nor after a restart. A clock that stays put forward is followed from
+// the next start on.
 func (l *Local) windowNow() time.Time {
 	if at := l.replay.Load(); at != 0 {
 		return time.Unix(0, at)
 	}
-	return l.now()
+	return l.opened.Add(l.config.elapsed())
 }
 
 // Grant takes so many bytes of memory from what the limit leaves, for something beside

@@ -21,6 +21,7 @@ var allSpecs = []store.Spec{
 	{Kind: store.Paired, Capacity: 1000, Rate: 0.01, Public: true},
 	{Kind: store.Paired, Capacity: 1000, Rate: 0.01, Growth: 2},
 	{Kind: store.Window, Capacity: 4000, Rate: 0.01, Span: time.Hour},
+	{Kind: store.Window, Capacity: 1000, Rate: 0.01, Growth: 2, Span: time.Hour},
 }
 
 func open(t testing.TB, config store.LocalConfig) *store.Local {

@@ -11,7 +11,7 @@ import (
 )
 
 // paired is a filter of our own: a bloom.SyncFilter of fixed size, a
-// bloom.Scalable, or a bloom.Window.
+// bloom.Scalable, or a bloom.Window, which looks after its room itself: see window.go.
 type paired struct {
 	local *Local
 	spec  Spec
@@ -19,7 +19,7 @@ type paired struct {
 	items atomic.Uint64          // adds that were new
 
 	// left is how many keys may be added before anybody must look how much room
-	// there is, which takes the gate alone.
+	// there is, which takes the gate alone. A window makes no use of it.
 	left    atomic.Int64
 	charged atomic.Uint64 // bytes that were granted for the bits
 
@@ -56,8 +56,15 @@ type shared struct{ *bloom.SyncFilter }
 
 func (shared) SetSecret([]byte) error { return nil }
 
-func (p *paired) now() hashed     { return *p.live.Load() }
-func (p *paired) set(bits hashed) { p.live.Store(&bits) }
+func (p *paired) now() hashed { return *p.live.Load() }
+
+// set makes bits the filter's, which were granted.
+func (p *paired) set(bits hashed) {
+	if w, ok := bits.(*bloom.Window); ok {
+		p.limit(w)
+	}
+	p.live.Store(&bits)
+}
 
 func (p *paired) kind() Kind { return p.spec.Kind }
 
@@ -67,6 +74,7 @@ func (p *paired) giveBack(l *Local) {
 	p.endDump()
 	p.incoming = nil
 	if bits := p.live.Swap(nil); bits != nil {
+		p.unlimit(*bits)
 		l.discard(gone{*bits, takes(*bits), p.charged.Load()})
 	} else {
 		l.release(p.charged.Load())
@@ -149,8 +157,6 @@ func (p *paired) room() uint64 {
 		}
 		_, room := bits.Newest()
 		return room
-	case *bloom.Window:
-		return math.MaxInt64
 	}
 	return p.spec.Capacity - min(p.items.Load(), p.spec.Capacity)
 }
@@ -188,6 +194,10 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 	hashes, bits := s.hashes[:len(keys)], p.now()
 	for i, key := range keys {
 		hashes[i] = bits.Hash(key)
+	}
+	if p.spec.Kind == Window {
+		defer gate.RUnlock()
+		return p.addToWindow(v, hashes, isNew)
 	}
 	if p.left.Add(-int64(len(keys))) >= 0 {
 		p.addHashes(v, hashes, isNew, false)
@@ -230,10 +240,6 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool, alone bool) {
 	l := p.local
 	l.underway.RLock()
-	at := int64(0)
-	if p.spec.Kind == Window {
-		at = l.windowNow().UnixNano() // before the window looks: it may forget later, never too soon
-	}
 	n := p.now().AddHashes(hashes, isNew)
 	if p.twin != nil {
 		p.twin.AddHashes(hashes, nil)
@@ -242,7 +248,7 @@ func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool, alone bool) 
 	if bits, ok := p.now().(*bloom.Scalable); ok && alone {
 		p.layer = uint32(len(bits.Sizes()) - 1)
 	}
-	v.logHashes(at, p.layer, n, hashes, isNew)
+	v.logHashes(0, p.layer, n, hashes, isNew)
 	l.underway.RUnlock()
 }
 
@@ -289,7 +295,12 @@ func layersOf(sizes []bloom.LayerSize) (layers []Layer) {
 // replace puts other bits, for which so many bytes were granted, in the place of
 // those there are. The gate is held alone.
 func (p *paired) replace(bits hashed, items, bytes uint64) {
-	old, granted := p.live.Swap(&bits), p.charged.Swap(bytes)
+	old := p.live.Load()
+	if old != nil {
+		p.unlimit(*old)
+	}
+	granted := p.charged.Swap(bytes)
+	p.set(bits)
 	p.items.Store(items)
 	p.left.Store(0)
 	if old != nil {

@@ -106,6 +106,7 @@ var plantSpecs = []Spec{
 	{Kind: Paired, Capacity: 60, Rate: 0.01},
 	{Kind: Paired, Capacity: 10, Rate: 0.01, Growth: 2},
 	{Kind: Window, Capacity: 400, Rate: 0.01, Span: time.Hour},
+	{Kind: Window, Capacity: 40, Rate: 1e-4, Growth: 2, Span: time.Hour},
 }
 
 var bg = context.Background()

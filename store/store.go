@@ -41,7 +41,10 @@ type Spec struct {
 	Rate     float64 // p
 
 	// Growth is how many times larger each further layer is; zero for a filter
-	// that refuses keys beyond its capacity with ErrFull.
+	// that refuses keys beyond its capacity with ErrFull. A window keeps Rate in
+	// whatever pattern Capacity keys come in a span. Beyond, with any Growth it
+	// doubles the generation they come in; with none it refuses keys when its newest
+	// generation holds Capacity.
 	Growth uint32
 
 	Span time.Duration // of a Window
@@ -85,13 +88,13 @@ func (l Level) String() string {
 type Info struct {
 	Spec
 	Bytes  uint64 // of memory, all included, as RedisBloom's BF.INFO counts them
-	Items  uint64 // adds that were new
-	Room   uint64 // keys that fit in all layers
+	Items  uint64 // adds that were new; of a Window, also those it has forgotten since
+	Room   uint64 // keys that fit in all layers; of a Window, the Capacity of a span
 	Layers []Layer
 }
 
-// Layer is one of a filter's layers, or of a Window's generations: the oldest
-// first.
+// Layer is one of a filter's layers, or of those of a Window's generations: the
+// oldest first.
 type Layer struct {
 	Bytes    uint64 // of bits
 	Bits     uint64
@@ -107,7 +110,8 @@ var (
 	ErrExists    = errors.New("store: exists already")
 	ErrWrongKind = errors.New("store: the name stands for another kind of value")
 
-	// ErrFull: a filter without growth has as many keys as it was planned for.
+	// ErrFull: a filter without growth has as many keys as it was planned for, or
+	// one with growth as many as its rate can be kept for.
 	ErrFull = errors.New("store: the filter is full")
 
 	// ErrMemory: the store's limit would be exceeded; the message names the bytes

@@ -169,21 +169,18 @@ func (r *addRun) begin() error {
 	return r.watch(level, report)
 }
 
-// grows reports whether a filter makes room itself, or forgets.
+// grows reports whether a filter makes room itself.
 func grows(f interop.Filter) bool {
-	switch f.(type) {
-	case growing, *bloom.Window:
-		return true
-	}
-	return false
+	_, ok := f.(growing)
+	return ok
 }
 
 // mayGrow stops at a filter that has come to the limit of its growth. One of
 // RedisBloom's did not add the key then; one of ours did, at a higher rate.
 func (r *addRun) mayGrow() error {
 	g, ok := r.file.Filter.(growing)
-	if !ok || g.Err() == nil {
-		return nil
+	if _, forgets := r.file.Filter.(*bloom.Window); forgets || !ok || g.Err() == nil {
+		return nil // a window's rate comes down again: see warnWindow
 	}
 	if _, ok := g.(*chainFilter); ok {
 		return fmt.Errorf("%s: %w: it was made for %s keys and takes no more; the file stays as it was: build a larger one from its keys",
@@ -256,7 +253,7 @@ type addedJSON struct {
 func (r *addRun) report(cmd *cobra.Command) error {
 	now := r.file.condition()
 	if w, ok := r.file.Filter.(*bloom.Window); ok {
-		r.watchWindow(w)
+		r.warnWindow(w)
 	}
 	seen := r.lines - r.isNew
 	mistaken := r.file.mistakenBy(r.before, r.isNew, r.lines)
@@ -268,12 +265,11 @@ func (r *addRun) report(cmd *cobra.Command) error {
 	return nil
 }
 
-// watchWindow warns of a generation with more keys than planned: it passes, and
-// so is no reason to lose the lines.
-func (r *addRun) watchWindow(w *bloom.Window) {
-	all := w.Generations()
-	if newest := all[len(all)-1]; newest.Overfull() {
-		r.tell.warn("the newest generation: %s", overfull(newest))
+// warnWindow warns of a generation that could not grow: it passes, and so is no
+// reason to lose the lines.
+func (r *addRun) warnWindow(w *bloom.Window) {
+	if err := w.Err(); err != nil {
+		r.tell.warn("%v", err)
 	}
 }
 

@@ -40,10 +40,6 @@ type dedupeCommand struct {
 // defaultLoss is dedupe's rate without -p.
 const defaultLoss = 1e-6
 
-// unknownKeys is what dedupe plans for where it has to and nobody knows: 40 MB
-// at the default rate.
-const unknownKeys = 10_000_000
-
 func newDedupe() *cobra.Command {
 	d := &dedupeCommand{rate: defaultLoss}
 	cmd := &cobra.Command{
@@ -72,6 +68,9 @@ When it is full:
   -n N --grow        it grows from N on
   --allow-overfull   it goes on, warns, and loses new lines at a higher rate
   --strict           the same, and exits with 3
+  --window, any -n   the lines of that part of the time grow; --budget of memory
+                     ends that: it warns, and loses new lines at a higher rate
+                     until they are forgotten
   --budget           of memory, ends the growth: then as -n N`,
 		Example: `  bloomery dedupe access.log > lines.txt
   tail -f urls.log | bloomery dedupe -n 1M
@@ -89,7 +88,7 @@ When it is full:
 	flags.VarP(&d.rate, "rate", "p", `the share of new lines that may be lost: 1e-6, 0.1%, 1/1000, "1 in 1000"`)
 	flags.StringVar(&d.state, "state", "", "remember lines in the filter `FILE` across runs; it is made if it is not there")
 	flags.Var(&d.sync, "sync", "with --state: make it safe against power failure every so often, like 10s (default: at the end)")
-	flags.Var(&d.window, "window", "forget lines after this time, like 24h or 7d; -n is the number of different lines in it (default: 10 million)")
+	flags.Var(&d.window, "window", "forget lines after this time, like 24h or 7d; -n is the number of different lines in it (default: a million, or as large files suggest)")
 	flags.StringVar(&d.appendTo, "append", "", "remember the lines of `FILE`, too, and append new ones to it")
 	flags.BoolVar(&d.grow, "grow", false, "with -n: grow beyond N lines instead of stopping there")
 	flags.BoolVar(&d.allowOverfull, "allow-overfull", false, "with -n: go on beyond N lines in the same memory, at a higher rate")
@@ -166,14 +165,14 @@ func (d *dedupeCommand) open(sources []*source, tell *teller) (remembered, error
 	switch {
 	case d.window != 0:
 		if keys == 0 {
-			keys = unknownKeys
+			keys = d.guess(sources)
 		}
 		w, err := bloom.WindowConfig{Keys: keys, Rate: rate, Span: time.Duration(d.window), Budget: budget}.New()
 		if err != nil {
 			return nil, err
 		}
 		limit.goOn = true // time makes room again
-		return windowSeen{w, newGauge(w, false), limit.of("give a larger -n")}, nil
+		return windowSeen{w, limit.of("give a larger --budget")}, nil
 	case keys == 0 || d.grow:
 		if keys == 0 {
 			keys = d.guess(sources)
@@ -207,6 +206,13 @@ func (d *dedupeCommand) countKeys(sources []*source, tell *teller) error {
 	keys, err := countDistinct(sources, separator(d.null), nil, tell)
 	d.keys.n = countFlag(keys)
 	return err
+}
+
+// pastRate reports whether a filter that grows, or forgets, says that it is past its
+// rate.
+func pastRate(f remembered) bool {
+	g, ok := f.(growing)
+	return ok && g.Err() != nil
 }
 
 // guess is how many keys a filter that grows begins with: a million, or, for
@@ -402,7 +408,7 @@ func (r *dedupeRun) finish(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if d.strict && r.seen.Report().Overfull() {
+	if d.strict && (r.seen.Report().Overfull() || pastRate(r.seen)) {
 		return exitStatus(exitOverfull)
 	}
 	return selected(r.selected())

@@ -166,6 +166,7 @@ func dumpHeaderOf(head []byte) dumpHeader {
 		h.Spec.Growth = order.Uint32(head[fileGrowthAt:])
 	case bloom.KindWindow:
 		h.Spec.Kind, h.Spec.Span = store.Window, time.Duration(order.Uint64(head[fileSpanAt:]))
+		h.Spec.Growth = 2 // in a file it always grows
 	}
 	return h.Encode()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/bloomery/bloom"
 	"github.com/spf13/cobra"
@@ -16,9 +17,13 @@ type planCommand struct {
 	probes  probesFlag
 	layouts []string
 	budget  sizeFlag
-	plot    string
-	force   bool
-	asJSON  bool
+
+	window      time.Duration
+	generations int
+
+	plot   string
+	force  bool
+	asJSON bool
 }
 
 func newPlan() *cobra.Command {
@@ -41,6 +46,9 @@ The layouts are
              keys can be removed: four times the memory
 The first one that --layout names is planned, the others stand beside it.
 
+With --window it plans a window, which forgets: n is the number of different keys
+in that time. Its rate holds however they come, and its memory depends on that.
+
 --plot draws two charts into one file: the rate against bits per key, for each k
 of a textbook filter and for the other layouts; and the rate of the planned
 filter with a tenth of its keys up to ten times as many.`,
@@ -49,7 +57,8 @@ filter with a tenth of its keys up to ten times as many.`,
   bloomery plan -p '1 in 1000' -m 64MiB                  # how many?
   bloomery plan -n 50M -p 1e-6 --budget 128MiB           # too little: exit code 2
   bloomery plan -n 1e6 -p 1% -k 4 --layout classic,split
-  bloomery plan -n 1e9 -p 0.1% --plot chart.svg`,
+  bloomery plan -n 1e9 -p 0.1% --plot chart.svg
+  bloomery plan -n 50M -p 0.1% --window 24h              # what does forgetting cost?`,
 		Args:                  noArgs,
 		RunE:                  func(cmd *cobra.Command, _ []string) error { return p.run(cmd) },
 		DisableFlagsInUseLine: true,
@@ -62,18 +71,31 @@ filter with a tenth of its keys up to ten times as many.`,
 	flags.StringSliceVar(&p.layouts, "layout", nil, "the `LAYOUTS` to compare, the planned one first: "+strings.Join(layoutNames(), ",")+" (default: all)")
 	cmd.RegisterFlagCompletionFunc("layout", fixed(layoutNames()...))
 	addBudget(cmd, &p.budget)
+	flags.DurationVar(&p.window, "window", 0, "plan a window that forgets keys after this `TIME`, like 24h")
+	flags.IntVar(&p.generations, "generations", defaultGenerations, "of a window, `G`: keys are forgotten a G-th of the time later at the latest; 1 to 30")
 	flags.StringVar(&p.plot, "plot", "", "draw charts of the plan into `FILE`, as SVG")
 	flags.BoolVar(&p.force, "force", false, "replace the file of --plot if it is there")
 	addJSON(cmd, &p.asJSON, "print one JSON object")
 	return cmd
 }
 
+// defaultGenerations is that of bloom.WindowConfig.
+const defaultGenerations = 4
+
 func (p *planCommand) run(cmd *cobra.Command) error {
 	stdout := cmd.OutOrStdout()
+	if p.window == 0 {
+		if err := idle(cmd, "it is for --window", "generations"); err != nil {
+			return err
+		}
+	}
 	if p.plot == "" {
 		if err := idle(cmd, "it is for --plot", "force"); err != nil {
 			return err
 		}
+	}
+	if p.window != 0 {
+		return p.planWindow(stdout)
 	}
 	chosen, err := parseLayouts(p.layouts)
 	if err != nil {

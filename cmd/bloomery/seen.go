@@ -59,11 +59,10 @@ func (s growingSeen) room() (int64, error) {
 	return int64(min(room, math.MaxInt64)), nil
 }
 
-// windowSeen forgets. When more lines come in one span than planned, the rate
-// rises until they are forgotten.
+// windowSeen forgets. When more lines come than planned it grows; when it cannot, the
+// rate rises until they are forgotten.
 type windowSeen struct {
 	*bloom.Window
-	gauge *gauge
 	limit *limit
 }
 
@@ -71,19 +70,21 @@ func (s windowSeen) hash(key []byte) uint64                { return s.Hash(key) 
 func (s windowSeen) look(hashes []uint64, found []bool)    { s.ContainsHashes(hashes, found) }
 func (s windowSeen) add(hashes []uint64, isNew []bool) int { return s.AddHashes(hashes, isNew) }
 func (s windowSeen) blocks() uint64                        { return s.Plan().Blocks }
-func (s windowSeen) grows() bool                           { return false }
+func (s windowSeen) grows() bool                           { return true }
 func (s windowSeen) sync() error                           { return nil }
 func (s windowSeen) advice() string                        { return s.limit.way }
 
+// windowLook is how many lines may be new before a window is asked again whether it
+// keeps its rate: some milliseconds' worth.
+const windowLook = 1 << 16
+
 func (s windowSeen) room() (int64, error) {
-	added := uint64(0)
-	for _, g := range s.Sizes() {
-		added += g.Added
+	err := s.Err()
+	if err == nil {
+		s.limit.told = false
+		return windowLook, nil
 	}
-	if added < s.gauge.added { // some were forgotten
-		s.gauge.added = added
-	}
-	return s.limit.room(s.gauge, added)
+	return windowLook, s.limit.over(err.Error())
 }
 
 // limit says what to do about a filter that is full: it is never silent.

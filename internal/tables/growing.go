@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/bloomery/bloom"
 )
@@ -81,21 +82,33 @@ func growing() {
 	}
 }
 
-// windows shows what a window costs by its number of generations.
+// windows shows what a window costs by its number of generations, and by how keys come.
 func windows() {
-	gs := []int{1, 2, 3, 4, 6, 8, 12, 24, 60}
+	const n = 1_000_000
+	gs := []int{1, 2, 3, 4, 6, 8, 11, 12, 24, 30}
 	titles := []string{"G"}
 	for _, g := range gs {
 		titles = append(titles, fmt.Sprint(g))
 	}
 	head(titles...)
 	for _, p := range []float64{1e-2, 1e-4} {
-		cells := []string{"bits per key of a span, p = " + name(p)}
+		even, burst, again := []string{"evenly, p = " + name(p)}, []string{"in one burst, p = " + name(p)}, []string{"the same in every generation, p = " + name(p)}
 		for _, g := range gs {
-			bits := mustPlan(p/float64(g+1)).BitsPerKey() * float64(g+2) / float64(g)
-			cells = append(cells, fmt.Sprintf("%.1f", bits))
+			layers, err := bloom.WindowConfig{Keys: n, Rate: p, Span: time.Hour, Generations: g}.Layers()
+			if err != nil {
+				panic(err)
+			}
+			first, all := float64(layers[0].Bits)/n, 0.
+			for _, layer := range layers {
+				all += float64(layer.Bits) / n
+			}
+			even = append(even, fmt.Sprintf("%.1f", float64(g+2)*first))
+			burst = append(burst, fmt.Sprintf("%.1f", float64(g+1)*first+all))
+			again = append(again, fmt.Sprintf("%.1f", float64(g+1)*all+first))
 		}
-		row(cells...)
+		row(even...)
+		row(burst...)
+		row(again...)
 	}
 	cells := []string{"forgotten at the latest after"}
 	for _, g := range gs {

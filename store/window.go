@@ -1,0 +1,87 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/bloomery/bloom"
+)
+
+// A window turns by itself, with the clock, and its newest generation grows by
+// layers: so only the window knows how many more keys fit, and it decides key by key.
+// The store pays for the layers and says what a generation may hold.
+
+// limit holds the window to its Spec and to the store's memory.
+func (p *paired) limit(w *bloom.Window) {
+	grant := func(layer bloom.Plan) error {
+		bytes := lockedBytes(layer)
+		if err := p.local.grant(bytes); err != nil {
+			return err
+		}
+		p.charged.Add(bytes)
+		return nil
+	}
+	release := func(layer bloom.Plan) {
+		bytes := lockedBytes(layer)
+		p.charged.Add(-bytes)
+		p.local.release(bytes)
+	}
+	w.SetLimits(p.mostKeys(), grant, release)
+}
+
+// mostKeys is how many keys a window's generation may hold, zero if any number. As
+// they may all come at once, it is as many as are planned for a span.
+func (p *paired) mostKeys() uint64 {
+	if p.spec.Growth != 0 {
+		return 0
+	}
+	return p.spec.Capacity
+}
+
+// unlimit ends what limit has begun, before the bits are no longer the filter's: what
+// was granted is given back all together then.
+func (p *paired) unlimit(bits hashed) {
+	if w, ok := bits.(*bloom.Window); ok {
+		w.SetLimits(p.mostKeys(), nil, nil)
+	}
+}
+
+// addToWindow is add, with the gate held for reading. A key for which there is no room is not added, nor is an old one
+// remembered for longer.
+func (p *paired) addToWindow(v *value, hashes []uint64, isNew []bool) (done int, err error) {
+	l := p.local
+	if err := p.isLoading(); err != nil {
+		return 0, err
+	}
+	w, ok := p.now().(*bloom.Window)
+	if !ok {
+		return 0, fmt.Errorf("%w: it is no window", ErrWrongKind)
+	}
+	l.underway.RLock()
+	defer l.underway.RUnlock()
+	at := l.windowNow().UnixNano() // before the window looks: it may forget later, never too soon
+	done, added, err := w.TryAddHashes(hashes, isNew)
+	if done > 0 {
+		p.items.Add(uint64(added))
+		v.logHashes(at, 0, added, hashes[:done], isNew[:done])
+	}
+	switch {
+	case err == nil || errors.Is(err, ErrMemory):
+		return done, err
+	case errors.Is(err, bloom.ErrBudget):
+		return done, fmt.Errorf("%w: %w", ErrMemory, err)
+	}
+	return done, fmt.Errorf("%w: %w: wait, or make one that is larger, or that grows", ErrFull, err)
+}
+
+// windowTakes is how many bytes of memory a window takes: that of all its layers, those
+// of the generations that are yet to begin, and a spare one.
+func windowTakes(w *bloom.Window) (total uint64) {
+	sizes, blocks := w.Sizes(), w.Plan().Blocks
+	for _, s := range sizes {
+		total += lockedBytes(s.Plan)
+		blocks -= s.Plan.Blocks
+	}
+	first := sizes[0].Plan // all first layers are of this size
+	return total + (blocks/first.Blocks+1)*lockedBytes(first)
+}
