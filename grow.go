@@ -4,7 +4,7 @@ import "fmt"
 
 // Growing moves the filter's bits, without copying them, into a [Scalable] of
 // which they are the first layer: for when n turns out to be more than was
-// planned. f must not be used any more: every method of it panics.
+// planned. f must not be used any more; see [Filter.Share].
 //
 // Each further layer is planned for growth times as many keys as the one before,
 // 2 to 16; zero means 2. As f was planned for a rate of its own, the whole has a

@@ -55,8 +55,8 @@ func (c Config) NewSync() (*SyncFilter, error) {
 }
 
 // Share moves the filter's bits into a SyncFilter, without copying them. f must
-// not be used any more: every method of it panics. It panics if f was opened
-// read-only.
+// not be used any more: it is as a closed filter, without a plan and a hash. It
+// panics if f was opened read-only.
 func (f *Filter) Share() *SyncFilter {
 	if f.readOnly {
 		panicReadOnly()

@@ -43,14 +43,17 @@ func TestChainRate(t *testing.T) {
 					added++
 				}
 			}
-			found := 0
-			for range tt.strangers {
+			strangers, found := tt.strangers, 0
+			if raceEnabled || testing.Short() { // the tolerance grows with it
+				strangers /= 20
+			}
+			for range strangers {
 				if c.ContainsPair(r.Uint64(), r.Uint64()) {
 					found++
 				}
 			}
-			measured := float64(found) / float64(tt.strangers)
-			sigma := math.Sqrt(measured / float64(tt.strangers))
+			measured := float64(found) / float64(strangers)
+			sigma := math.Sqrt(max(float64(found), 1)) / float64(strangers)
 			report := c.Report()
 			t.Logf("m %d: measured %.3g ± %.1g, reported %.3g ± %.1g", report.Plan.Bits, measured, sigma, report.Rate, report.RateError)
 			if off := math.Abs(report.Rate - measured); off > 0.2*measured+4*math.Hypot(sigma, report.RateError) {
@@ -59,7 +62,7 @@ func TestChainRate(t *testing.T) {
 			if again := c.Report(); again != report {
 				t.Errorf("another report says %+v, the first said %+v", again, report)
 			}
-			if tt.above != 0 && measured < tt.above*tt.rate {
+			if tt.above != 0 && measured+3*sigma < tt.above*tt.rate {
 				t.Errorf("measured %.3g: is it no longer %v times what was asked?", measured, tt.above)
 			}
 		})
