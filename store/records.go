@@ -164,11 +164,13 @@ type candidate struct {
 	seed   uint32
 }
 
-// scanBytes are looked through at a time. aloneBytes is the longest record that is
+// firstWindow bytes are looked through first, then twice as many each time, up to
+// mostWindow: the next record may be near. aloneBytes is the longest record that is
 // tried though nothing behind it looks like the next one.
 const (
-	scanBytes  = 1 << 20
-	aloneBytes = 2 * contentBytes
+	firstWindow = 4 << 10
+	mostWindow  = 1 << 20
+	aloneBytes  = 2 * contentBytes
 )
 
 // search finds the first whole record at or behind an offset, where the one with the
@@ -177,13 +179,16 @@ const (
 // which limits how many can have been lost on the way.
 func (r *recordReader) search(from, next uint64) (candidate, error) {
 	const least = frameBytes + recordBytes
-	window := make([]byte, scanBytes+least)
-	for base := int64(from); base+least <= int64(r.size); base += scanBytes {
-		b := window[:min(int64(len(window)), int64(r.size)-base)]
+	var window []byte
+	step := 0
+	for base := int64(from); base+least <= int64(r.size); base += int64(step) {
+		step = min(max(2*step, firstWindow), mostWindow)
+		window = slices.Grow(window[:0], step+least)
+		b := window[:min(int64(step+least), int64(r.size)-base)]
 		if _, err := r.file.ReadAt(b, base); err != nil && err != io.EOF {
 			return candidate{at: -1}, err
 		}
-		for i := 0; i+least <= len(b) && i < scanBytes; i++ {
+		for i := 0; i+least <= len(b) && i < step; i++ {
 			c := candidate{at: base + int64(i), kind: b[i+least-1], seed: r.seed}
 			if c.kind < recordPairs || c.kind > recordEnd || r.isLog() != (c.kind < recordHead) {
 				continue

@@ -111,19 +111,26 @@ func (r *recovery) isEnd(in *recordReader) bool {
 		return true
 	}
 	r.found.TornRecords = 0
-	for at, next := in.at, in.next; ; {
-		c, err := in.search(at, next)
-		if err != nil || c.at < 0 {
+	behind, err := openRecords(r.local.config.disk, in.name, fileMagicLog)
+	if err != nil {
+		return false // which is told as the damage that it is
+	}
+	defer behind.close()
+	behind.at, behind.next = in.at, in.next
+	for {
+		if found, err := behind.resync(); err != nil || !found {
 			return true
 		}
-		if c.kind == recordMark {
-			mark, err := in.bytesAt(c.at+frameBytes+recordBytes, 8)
-			if err == nil && order.Uint64(mark) > in.next {
+		for {
+			kind, f, err := behind.read()
+			if err != nil {
+				break
+			}
+			r.found.TornRecords++
+			if kind == recordMark && f.uint64() > in.next {
 				return false
 			}
 		}
-		r.found.TornRecords++
-		at, next = uint64(c.at)+frameBytes+uint64(c.length), c.number+1
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -51,7 +52,7 @@ type extent struct{ from, to int }
 // A fault is a call that fails, and how: a sync once, writes from then on, as the
 // kernel hides the failure of one behind a short write.
 type fault struct {
-	call string // write, fsync or fsyncdir
+	call string // write, fsync (of the log) or fsyncdir
 	skip int    // how many of these calls go well before
 	err  syscall.Errno
 	part bool // of a write, a part is written
@@ -150,6 +151,16 @@ func grown(b []byte, size int) []byte {
 		b = append(b, make([]byte, size-len(b))...)
 	}
 	return b
+}
+
+// isLog reports whether a file is one of the log.
+func (d *disk) isLog(c *content) bool {
+	for name, other := range d.names {
+		if other == c {
+			return strings.HasPrefix(name, "log-") && !strings.HasSuffix(name, ".new")
+		}
+	}
+	return false
 }
 
 // fails reports whether this call is the one to fail.

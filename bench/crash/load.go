@@ -30,6 +30,7 @@ var sharedFilters = [][]string{
 	{"0.0001", "1000"},
 	{"0.0001", "200000", "NONSCALING"},
 	{"0.0001", "1000", "LAYOUT", "PAIRED", "EXPANSION", "2"},
+	{"0.05", "1000", "LAYOUT", "PAIRED", "EXPANSION", "2"}, // many keys are false positives, which no log has
 	{"0.0001", "200000", "WINDOW", "24h"},
 }
 

@@ -31,7 +31,7 @@ var faults = []struct {
 	{"a write answers EIO", fault{call: "write", err: syscall.EIO}},
 	{"a write finds no space", fault{call: "write", err: syscall.ENOSPC}},
 	{"a part of a write finds no space", fault{call: "write", err: syscall.ENOSPC, part: true}},
-	{"fsync of a file answers EIO", fault{call: "fsync", err: syscall.EIO}},
+	{"fsync of the log answers EIO", fault{call: "fsync", err: syscall.EIO}},
 	{"fsync of the directory answers EIO", fault{call: "fsyncdir", err: syscall.EIO}},
 }
 
