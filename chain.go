@@ -379,7 +379,7 @@ func (c *chain) sections() (sections []section, words [][]uint64) {
 func (f *SyncFilter) addedByBits() uint64 {
 	added := f.added()
 	r := f.Report()
-	if least := r.Keys - 4*r.KeysError; least > float64(added) && least < maxKeys { // neither if saturated
+	if least := r.Keys - float64(4*r.KeysError); least > float64(added) && least < maxKeys { // neither if saturated
 		return uint64(least)
 	}
 	return added

@@ -24,6 +24,21 @@ func (f *Scalable) Sizes() []LayerSize { return f.chain.Load().sizes() }
 // there may be none; see [Scalable.Err].
 func (f *Scalable) Next() (Plan, error) { return f.nextPlan(f.chain.Load()) }
 
+// Newest returns the plan of the layer that takes the adds, and how many new keys
+// it takes before the filter grows. Adds wait while it counts.
+func (f *Scalable) Newest() (plan Plan, room uint64) {
+	for {
+		c := f.chain.Load()
+		c.lock()
+		if f.chain.Load() == c {
+			plan, room = c.layers[0].plan, uint64(c.collect())
+			c.unlock()
+			return plan, room
+		}
+		c.unlock()
+	}
+}
+
 // Sizes describes the layers of all generations that there are, oldest first. It
 // costs little; [Window.Generations] says more.
 func (w *Window) Sizes() []LayerSize { return w.now().sizes() }

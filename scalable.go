@@ -387,21 +387,6 @@ func (f *Scalable) Plan() Plan { return f.chain.Load().plan() }
 // each layer's own.
 func (f *Scalable) Report() Report { return f.chain.Load().report() }
 
-// Newest returns the plan of the layer that takes the adds, and how many new keys
-// it takes before the filter grows. Adds wait while it counts.
-func (f *Scalable) Newest() (plan Plan, room uint64) {
-	for {
-		c := f.chain.Load()
-		c.lock()
-		if f.chain.Load() == c {
-			plan, room = c.layers[0].plan, uint64(c.collect())
-			c.unlock()
-			return plan, room
-		}
-		c.unlock()
-	}
-}
-
 // Layers returns the report of each layer, oldest first.
 func (f *Scalable) Layers() []Report { return f.chain.Load().reports() }
 

@@ -275,6 +275,9 @@ func TestBackupBesideLoad(t *testing.T) {
 	}
 	defer l.Close()
 	f, err := l.Create(bg, "seen", Spec{Kind: Paired, Capacity: 100_000, Rate: 0.01, Growth: 2})
+	if err == nil {
+		err = l.Commit(bg) // before the first backup
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

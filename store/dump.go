@@ -19,7 +19,7 @@ import (
 // that were added before it began, and perhaps some of those that came meanwhile.
 const (
 	dumpMagic   = "bloomdmp"
-	dumpVersion = 0
+	dumpVersion = 1 // 0 differs in nothing but this number
 	dumpBytes   = 68
 	maxChunk    = 16 << 20
 	dumpIdle    = time.Minute
@@ -169,7 +169,7 @@ func ParseDumpHeader(chunk []byte) (h DumpHeader, err error) {
 	if len(chunk) != dumpBytes || !IsDumpHeader(chunk) || crc32.Checksum(chunk[:dumpBytes-4], castagnoli) != order.Uint32(chunk[dumpBytes-4:]) {
 		return h, fmt.Errorf("a damaged header: %w", bloom.ErrChecksum)
 	}
-	if version := order.Uint16(chunk[8:]); version != dumpVersion {
+	if version := order.Uint16(chunk[8:]); version > dumpVersion {
 		return h, fmt.Errorf("%w: a dump of version %d, this release reads %d", bloom.ErrVersion, version, dumpVersion)
 	}
 	h.Spec = Spec{
