@@ -28,7 +28,8 @@ func newBatchClient(t testing.TB, st store.Store) (*batch, *Client) {
 	return newBatch(s), c
 }
 
-// all executes what was sent as one batch and returns the replies.
+// all executes what was sent as one batch, and a long command at its end on a detour,
+// and returns the replies.
 func (b *batch) all(t testing.TB, c *Client, sent string) string {
 	t.Helper()
 	c.w.Buf = c.w.Buf[:0]
@@ -36,6 +37,12 @@ func (b *batch) all(t testing.TB, c *Client, sent string) string {
 	used := b.execute(c, []byte(sent))
 	if err := b.end(); err != nil || used != len(sent) {
 		t.Fatalf("%.200q: %d bytes executed, error %v, want %d", sent, used, err, len(sent))
+	}
+	if c.detour != nil {
+		if err := c.server.takeDetour(c); err != nil {
+			t.Fatalf("%.200q: %v", sent, err)
+		}
+		c.detour = nil
 	}
 	return string(c.w.Buf)
 }

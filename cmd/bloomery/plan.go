@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/bloomery/bloom"
 	"github.com/spf13/cobra"
@@ -18,7 +17,7 @@ type planCommand struct {
 	layouts []string
 	budget  sizeFlag
 
-	window      time.Duration
+	window      timeFlag
 	generations int
 
 	plot   string
@@ -71,7 +70,7 @@ filter with a tenth of its keys up to ten times as many.`,
 	flags.StringSliceVar(&p.layouts, "layout", nil, "the `LAYOUTS` to compare, the planned one first: "+strings.Join(layoutNames(), ",")+" (default: all)")
 	cmd.RegisterFlagCompletionFunc("layout", fixed(layoutNames()...))
 	addBudget(cmd, &p.budget)
-	flags.DurationVar(&p.window, "window", 0, "plan a window that forgets keys after this `TIME`, like 24h")
+	flags.Var(&p.window, "window", "plan a window that forgets keys after this time, like 24h or 7d")
 	flags.IntVar(&p.generations, "generations", defaultGenerations, "of a window, `G`: keys are forgotten a G-th of the time later at the latest; 1 to 30")
 	flags.StringVar(&p.plot, "plot", "", "draw charts of the plan into `FILE`, as SVG")
 	flags.BoolVar(&p.force, "force", false, "replace the file of --plot if it is there")

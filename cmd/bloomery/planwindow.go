@@ -38,7 +38,7 @@ func (p *planCommand) planWindow(stdout io.Writer) error {
 	if p.rate == 0 {
 		p.rate = defaultRate
 	}
-	c := bloom.WindowConfig{Keys: uint64(p.keys), Rate: float64(p.rate), Span: p.window, Generations: p.generations, Budget: uint64(p.budget)}
+	c := bloom.WindowConfig{Keys: uint64(p.keys), Rate: float64(p.rate), Span: time.Duration(p.window), Generations: p.generations, Budget: uint64(p.budget)}
 	layers, err := c.Layers()
 	if err != nil {
 		return err
@@ -58,23 +58,23 @@ func (p *planCommand) planWindow(stdout io.Writer) error {
 	if p.asJSON {
 		return printJSON(stdout, v)
 	}
-	return v.print(stdout, p.window)
+	return v.print(stdout, time.Duration(p.window))
 }
 
 // windowCommands are the lines that make the window.
 func (p *planCommand) windowCommands() commandsJSON {
-	keys, rate, span := uint64(p.keys), p.rate.String(), spanText(p.window)
+	keys, rate, span := uint64(p.keys), p.rate.String(), spanText(time.Duration(p.window))
 	if p.generations != defaultGenerations {
 		return commandsJSON{
 			noShell: "dedupe, build and servers make windows of 4 generations",
-			Go:      fmt.Sprintf("w, err := bloom.WindowConfig{Keys: %s, Rate: %s, Span: %s, Generations: %d}.New()", underscores(keys), rate, spanGo(p.window), p.generations),
+			Go:      fmt.Sprintf("w, err := bloom.WindowConfig{Keys: %s, Rate: %s, Span: %s, Generations: %d}.New()", underscores(keys), rate, spanGo(time.Duration(p.window)), p.generations),
 		}
 	}
 	return commandsJSON{
 		Dedupe: fmt.Sprintf("bloomery dedupe --window %s -n %d -p %s", span, keys, rate),
 		Build:  fmt.Sprintf("bloomery build -o keys.bloom --kind window --span %s -n %d -p %s keys.txt", span, keys, rate),
 		Redis:  fmt.Sprintf("BF.RESERVE keys %s %d WINDOW %s", rate, keys, span),
-		Go:     fmt.Sprintf("w, err := bloom.NewWindow(%s, %s, %s)", underscores(keys), rate, spanGo(p.window)),
+		Go:     fmt.Sprintf("w, err := bloom.NewWindow(%s, %s, %s)", underscores(keys), rate, spanGo(time.Duration(p.window))),
 	}
 }
 
