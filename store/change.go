@@ -59,11 +59,11 @@ func (l *Local) Load(ctx context.Context, name string, header []byte) (f Filter,
 }
 
 // createAs makes a value for a name that nothing has.
-func (l *Local) createAs(name string, level Level, make func() (body, error)) (*value, error) {
+func (l *Local) createAs(name string, level Level, build func() (body, error)) (*value, error) {
 	if err := l.vacate(name); err != nil {
 		return nil, err
 	}
-	b, err := make()
+	b, err := build()
 	if err != nil {
 		return nil, err
 	}
