@@ -56,7 +56,8 @@ type seams struct {
 	flaw    flaw // a rule to break
 	idle    bool // nothing happens by itself: tests call sweep and eachSecond
 
-	between func() // called between the pieces of a merge and of a fold
+	between  func()        // called between the pieces of a merge and of a fold
+	patience time.Duration // in place of grantPatience
 
 	checkOnly bool // nothing is written: see Verify
 	strict    bool // the memory limit holds for what is recovered, too
@@ -186,6 +187,9 @@ func (c LocalConfig) filled() (LocalConfig, error) {
 	}
 	if c.now == nil {
 		c.now = time.Now
+	}
+	if c.patience == 0 {
+		c.patience = grantPatience
 	}
 	if opened := c.now(); c.elapsed == nil {
 		c.elapsed = func() time.Duration { return c.now().Sub(opened) }

@@ -151,7 +151,7 @@ func (s shortage) Unwrap() error { return ErrMemory }
 // given back, it does it again after each step of that, for a moment. The caller holds
 // no lock but checkpointing, as others would wait for it, too.
 func (l *Local) patiently(do func() error) error {
-	for until := time.Now().Add(grantPatience); ; {
+	for until := time.Now().Add(l.config.patience); ; {
 		freed := l.unmapper.next() // before the attempt, so that none is missed
 		err := do()
 		var short shortage
