@@ -385,6 +385,9 @@ func (f *SyncFilter) addedByBits() uint64 {
 	return added
 }
 
+// countByBits counts the keys of addedByBits. Nobody has the filter yet.
+func (f *SyncFilter) countByBits() { f.SetAdded(f.addedByBits()) }
+
 // layersFrom makes the layers, newest first, that a file has oldest first. Only
 // the newest gets locks.
 func layersFrom(s *stored, hash hasher) []*SyncFilter {

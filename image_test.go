@@ -262,6 +262,43 @@ func TestRoomByBits(t *testing.T) {
 	}
 }
 
+// TestWindowRoomByBits is TestRoomByBits for the newest generation of a window, which
+// grows when its first layer has as many keys as that was planned for.
+func TestWindowRoomByBits(t *testing.T) {
+	w, err := bloom.NewWindow(400_000, 0.01, time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	first := w.Sizes()[0].Plan
+	room := uint64(float64(first.Keys) * (1 - first.Rate))
+	var file bytes.Buffer
+	next := uint64(0)
+	_, err = w.WriteTo(onWrite{&file, func() {
+		for ; next < room*9/10; next++ { // all of them behind the first write
+			w.AddUint64(next)
+		}
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	read, err := bloom.ReadWindow(bytes.NewReader(file.Bytes()), 1<<30, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	more := uint64(0)
+	for ; len(read.Sizes()) == 1 && more < room; more++ {
+		read.AddUint64(1<<40 + more)
+	}
+	if more > room/10+first.Keys/100 {
+		t.Errorf("a layer for %d keys, which had %d, took %d more", first.Keys, next, more)
+	}
+	if r := read.Report(); r.Rate > 0.01 || r.Overfull() {
+		t.Errorf("the rate is %g", r.Rate)
+	}
+}
+
 // TestSyncUnion: a union beside adds to both sides loses nothing, and adding keeps
 // its one winner.
 func TestSyncUnion(t *testing.T) {

@@ -538,6 +538,7 @@ func windowFrom(s *stored, now func() time.Time) (*Window, error) {
 	for _, e := range slices.Backward(s.sections) {
 		starts = append(starts, e.start-w.origin.UnixNano())
 	}
+	layers[0].countByBits()
 	room := layerRoom(layers[0].plan) - int64(min(layers[0].added(), math.MaxInt64))
 	loaded := newRing(layers, starts, max(room, 0)) // without room the next new key makes it grow
 	for i, layer := range layers {

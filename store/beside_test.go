@@ -456,3 +456,71 @@ func TestLoadInPieces(t *testing.T) {
 		})
 	}
 }
+
+// slowCloser is memory that takes its time until it is given back.
+type slowCloser chan bool
+
+func (c slowCloser) Close() error { <-c; return nil }
+
+// TestBesideGrants: who needs memory waits for what is being given back, and nobody
+// waits for him. (Everybody's commit did, and who wanted to add to another filter or
+// to drop one.)
+func TestBesideGrants(t *testing.T) {
+	const span = 24 * time.Hour
+	l, err := OpenLocal(LocalConfig{Level: Always, seams: seams{disk: newCrashDisk(rand.New(rand.NewPCG(7, 8))), idle: true, patience: time.Minute}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if _, err := l.Create(bg, "to drop", Spec{Kind: Paired, Capacity: 10, Rate: 0.01}); err != nil {
+		t.Fatal(err)
+	}
+	for name, spec := range map[string]Spec{
+		"a chain that grows":  {Kind: RedisBloom, Capacity: 1000, Rate: 0.01, Growth: 2},
+		"a filter that grows": {Kind: Paired, Capacity: 1000, Rate: 0.01, Growth: 2},
+		"a window that grows": {Kind: Window, Capacity: 1000, Rate: 0.01, Growth: 2, Span: span},
+		"a new filter":        {},
+	} {
+		f, err := l.Create(bg, name, Spec{Kind: Paired, Capacity: 10, Rate: 0.01})
+		if spec.Kind != None {
+			l.Drop(bg, name)
+			f, err = l.Create(bg, name, spec)
+		}
+		if err == nil {
+			err = addKeys(f, someKeys("before", 10))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		const more = 1 << 20
+		slow := make(slowCloser)
+		if err := l.Grant(more); err != nil {
+			t.Fatal(err)
+		}
+		l.config.Memory, _ = l.Usage()
+		l.unmap(gone{slow, unmapInline + 1, more})
+		done := make(chan error, 1)
+		go func() {
+			if spec.Kind == None {
+				_, err := l.Create(bg, "new", Spec{Kind: Paired, Capacity: 1000, Rate: 0.01})
+				done <- err
+				return
+			}
+			done <- addKeys(f, someKeys("more", 3000))
+		}()
+		time.Sleep(50 * time.Millisecond) // until he waits
+		soon(t, "committing", func() error { return l.Commit(bg) })
+		soon(t, "asking", func() error { return hasKeys(f, someKeys("before", 10)) })
+		soon(t, "asking for Info", func() error { f.Info(); return nil })
+		soon(t, "adding old keys", func() error { return addKeys(f, someKeys("before", 10)) })
+		soon(t, "dropping", func() error { _, err := l.Drop(bg, "to drop"); return err })
+		select {
+		case err := <-done:
+			t.Errorf("%s did not wait for memory: %v", name, err)
+		default:
+		}
+		slow <- true
+		soon(t, name, func() error { return <-done })
+		l.config.Memory = 0
+	}
+}

@@ -16,54 +16,66 @@ import (
 
 var errUnsupported = errors.ErrUnsupported
 
+// change does something with changing held. If there is too little memory for it, it
+// may do it again.
+func (l *Local) change(do func() error) error {
+	return l.patiently(func() error {
+		l.changing.Lock()
+		defer l.changing.Unlock()
+		return do()
+	})
+}
+
 // Create makes a filter.
-func (l *Local) Create(ctx context.Context, name string, spec Spec) (Filter, error) {
-	l.changing.Lock()
-	defer l.changing.Unlock()
-	if err := l.vacate(name); err != nil {
-		return nil, err
-	}
+func (l *Local) Create(ctx context.Context, name string, spec Spec) (f Filter, err error) {
 	spec.Level = l.level(spec.Level)
-	b, err := l.newBody(spec)
-	if err != nil {
-		return nil, err
-	}
-	v, err := l.newValue(name, b, spec.Level)
-	if err != nil {
-		b.giveBack(l)
-		return nil, err
-	}
-	l.logCreate(v.id, name, spec)
-	l.publish(v, toMillis(spec.Expires))
-	return v, nil
+	err = l.change(func() error {
+		v, err := l.createAs(name, spec.Level, func() (body, error) { return l.newBody(spec) })
+		if err != nil {
+			return err
+		}
+		l.logCreate(v.id, name, spec)
+		l.publish(v, toMillis(spec.Expires))
+		f = v
+		return nil
+	})
+	return f, err
 }
 
 // Load creates a filter of the first chunk of a dump.
-func (l *Local) Load(ctx context.Context, name string, header []byte) (Filter, error) {
-	l.changing.Lock()
-	defer l.changing.Unlock()
+func (l *Local) Load(ctx context.Context, name string, header []byte) (f Filter, err error) {
+	level := l.level(StoreLevel)
+	err = l.change(func() error {
+		v, err := l.createAs(name, level, func() (body, error) { return l.loadBody(header) })
+		if err != nil {
+			return err
+		}
+		l.logLoad(v.id, name, level, header)
+		l.publish(v, 0)
+		f = v
+		return nil
+	})
+	return f, err
+}
+
+// createAs makes a value for a name that nothing has.
+func (l *Local) createAs(name string, level Level, build func() (body, error)) (*value, error) {
 	if err := l.vacate(name); err != nil {
 		return nil, err
 	}
-	b, err := l.loadBody(header)
+	b, err := build()
 	if err != nil {
 		return nil, err
 	}
-	level := l.level(StoreLevel)
 	v, err := l.newValue(name, b, level)
 	if err != nil {
 		b.giveBack(l)
-		return nil, err
 	}
-	l.logLoad(v.id, name, level, header)
-	l.publish(v, 0)
-	return v, nil
+	return v, err
 }
 
 // Set gives the name a plain value, in place of what had it.
 func (l *Local) Set(ctx context.Context, name string, data []byte) error {
-	l.changing.Lock()
-	defer l.changing.Unlock()
 	if len(data) > maxText {
 		return fmt.Errorf("%w: a value of %d bytes, of at most %d", bloom.ErrLimit, len(data), maxText)
 	}
@@ -71,21 +83,23 @@ func (l *Local) Set(ctx context.Context, name string, data []byte) error {
 	if body == nil {
 		body = text{}
 	}
-	if err := l.grant(body.bytes()); err != nil {
-		return err
-	}
-	v, err := l.newValue(name, body, l.config.Level)
-	if err != nil {
-		body.giveBack(l)
-		return err
-	}
-	old := l.names.find([]byte(name))
-	l.logSet(v.id, name, data)
-	l.publish(v, 0)
-	if old != nil {
-		l.forget(old)
-	}
-	return nil
+	return l.change(func() error {
+		if err := l.grant(body.bytes()); err != nil {
+			return err
+		}
+		v, err := l.newValue(name, body, l.config.Level)
+		if err != nil {
+			body.giveBack(l)
+			return err
+		}
+		old := l.names.find([]byte(name))
+		l.logSet(v.id, name, data)
+		l.publish(v, 0)
+		if old != nil {
+			l.forget(old)
+		}
+		return nil
+	})
 }
 
 // level is the level of a filter whose Spec says this one.
@@ -180,23 +194,23 @@ func (l *Local) forget(v *value) {
 
 // Rename gives a value another name.
 func (l *Local) Rename(ctx context.Context, from, to string) error {
-	l.changing.Lock()
-	defer l.changing.Unlock()
-	v := l.look([]byte(from))
-	switch {
-	case v == nil:
-		return ErrNotFound
-	case from == to:
+	return l.change(func() error {
+		v := l.look([]byte(from))
+		switch {
+		case v == nil:
+			return ErrNotFound
+		case from == to:
+			return nil
+		case len(to) > maxName:
+			return fmt.Errorf("%w: a name of %d bytes, of at most %d", bloom.ErrLimit, len(to), maxName)
+		}
+		if err := l.grantName(from, to); err != nil {
+			return err
+		}
+		l.logRename(v.id, to)
+		l.rename(v, strings.Clone(to))
 		return nil
-	case len(to) > maxName:
-		return fmt.Errorf("%w: a name of %d bytes, of at most %d", bloom.ErrLimit, len(to), maxName)
-	}
-	if err := l.grantName(from, to); err != nil {
-		return err
-	}
-	l.logRename(v.id, to)
-	l.rename(v, strings.Clone(to))
-	return nil
+	})
 }
 
 // grantName takes the memory that a name takes beside the one before.

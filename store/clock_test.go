@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// TestWindowClockJump: the time of day jumps ahead for one add and back. Neither at once
+// TestWindowClockJump: the time of day jumps ahead, for one add and for snapshots, and back. Neither at once
 // nor after a restart is any key forgotten before its time.
 func TestWindowClockJump(t *testing.T) {
 	disk := newPlant(1, Always, flawNone).disk
@@ -39,9 +39,17 @@ func TestWindowClockJump(t *testing.T) {
 	passed += 10 * time.Minute
 	jump = 10 * time.Hour
 	addAll(f, 1000, 1001)
+	if err := l.Snapshot(bg); err != nil {
+		t.Fatal(err)
+	}
 	jump = 0
 	passed += 10 * time.Minute
 	addAll(f, 1001, 1010)
+	jump = 10 * time.Hour
+	if err := l.Snapshot(bg); err != nil { // with nothing behind it
+		t.Fatal(err)
+	}
+	jump = 0
 	for _, when := range []string{"at once", "after a restart", "after another"} {
 		keys, found := make([][]byte, 1010), make([]bool, 1010)
 		for i := range keys {

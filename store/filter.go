@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -33,11 +34,24 @@ func (v *value) Add(ctx context.Context, keys [][]byte, isNew []bool) (done int,
 		end := min(done+chunkKeys, len(keys))
 		var n int
 		n, err = v.body.add(v, keys[done:end], isNew[done:end])
-		done += n
+		if done += n; errors.Is(err, ErrMemory) {
+			n, err = v.addPatiently(keys[done:end], isNew[done:end])
+			done += n
+		}
 	}
 	if v.local.config.flaw == flawUnchangedEarly {
 		v.local.unchanged.Store(countTrue(isNew) == 0)
 	}
+	return done, err
+}
+
+// addPatiently is body.add for keys that there was no memory for.
+func (v *value) addPatiently(keys [][]byte, isNew []bool) (done int, err error) {
+	err = v.local.patiently(func() error {
+		n, err := v.body.add(v, keys[done:], isNew[done:])
+		done += n
+		return err
+	})
 	return done, err
 }
 

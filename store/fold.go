@@ -61,7 +61,7 @@ func (p *paired) beginFold(v *value, by uint64) (bits shared, bytes uint64, err 
 		plan.Bits /= by
 		bytes = lockedBytes(plan)
 	}
-	if err := p.local.grant(bytes); err != nil {
+	if err := p.local.Grant(bytes); err != nil {
 		return bits, 0, err
 	}
 	twin, err := bits.Folded(by)

@@ -166,3 +166,46 @@ func TestStartWithoutRoom(t *testing.T) {
 		}
 	}
 }
+
+// TestMergeAfterLeak: a merge that was not finished needs a snapshot, and while there
+// is no room for that, others succeed. (They were told that there was none, in an
+// error that wrapped nothing.)
+func TestMergeAfterLeak(t *testing.T) {
+	disk := &fullDisk{crashDisk: newCrashDisk(rand.New(rand.NewPCG(9, 10))), err: syscall.ENOSPC}
+	config := LocalConfig{Level: Always, seams: seams{disk: disk, idle: true}}
+	var l *Local
+	doomed := "b"
+	config.between = func() { l.Drop(bg, doomed) }
+	l, err := OpenLocal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	filters := map[string]Filter{}
+	for _, name := range []string{"a", "b", "c"} {
+		if filters[name], err = l.Create(bg, name, Spec{Kind: Paired, Capacity: 10_000, Rate: 0.01}); err == nil {
+			err = addKeys(filters[name], someKeys(name, 100))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	disk.at = "write"
+	if err := filters["a"].Merge(bg, filters["b"]); !errors.Is(err, ErrNotFound) || !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a merge of what is dropped meanwhile, and no room for a snapshot: %v", err)
+	}
+	doomed = ""
+	if err := filters["a"].Merge(bg, filters["c"]); err != nil {
+		t.Errorf("a merge after that: %v", err)
+	}
+	if err := hasKeys(filters["a"], append(someKeys("a", 100), someKeys("c", 100)...)); err != nil {
+		t.Error(err)
+	}
+	if !l.leaky() {
+		t.Error("no snapshot was taken, and its need is forgotten")
+	}
+	disk.at = ""
+	if err := l.Snapshot(bg); err != nil || l.leaky() {
+		t.Errorf("the snapshot that was owed: %v", err)
+	}
+}

@@ -56,7 +56,8 @@ type seams struct {
 	flaw    flaw // a rule to break
 	idle    bool // nothing happens by itself: tests call sweep and eachSecond
 
-	between func() // called between the pieces of a merge and of a fold
+	between  func()        // called between the pieces of a merge and of a fold
+	patience time.Duration // in place of grantPatience
 
 	checkOnly bool // nothing is written: see Verify
 	strict    bool // the memory limit holds for what is recovered, too
@@ -187,6 +188,9 @@ func (c LocalConfig) filled() (LocalConfig, error) {
 	if c.now == nil {
 		c.now = time.Now
 	}
+	if c.patience == 0 {
+		c.patience = grantPatience
+	}
 	if opened := c.now(); c.elapsed == nil {
 		c.elapsed = func() time.Duration { return c.now().Sub(opened) }
 	}
@@ -217,39 +221,23 @@ func (l *Local) windowNow() time.Time {
 
 // Grant takes so many bytes of memory from what the limit leaves, for something beside
 // filters and values that a server needs for a while, until Release gives them back.
-// The error wraps ErrMemory and names the bytes.
-func (l *Local) Grant(bytes uint64) error { return l.grant(bytes) }
+// It waits for a moment if memory is about to be given back. The error wraps ErrMemory
+// and names the bytes.
+func (l *Local) Grant(bytes uint64) error {
+	return l.patiently(func() error { return l.grant(bytes) })
+}
 
 // Release gives back what Grant took.
 func (l *Local) Release(bytes uint64) { l.release(bytes) }
 
-// grant takes so many bytes of memory, or says why not. It waits for a moment if
-// memory is about to be given back.
+// grant takes so many bytes of memory, or says why not. It does not wait, as most of
+// its callers hold locks: see patiently.
 func (l *Local) grant(bytes uint64) error {
-	err := l.take(bytes)
-	if err == nil || bytes > l.config.Memory {
-		return err
-	}
-	for until := time.Now().Add(grantPatience); ; {
-		freed := l.unmapper.next() // before the attempt, so that none is missed
-		if err = l.take(bytes); err == nil || freed == nil {
-			return err
-		}
-		select {
-		case <-freed:
-		case <-time.After(time.Until(until)):
-			return err
-		}
-	}
-}
-
-// take is grant without patience.
-func (l *Local) take(bytes uint64) error {
 	limit := l.config.Memory
 	for {
 		used := l.used.Load()
 		if limit != 0 && (bytes > limit || used > limit-bytes) && (l.replay.Load() == 0 || l.config.strict) {
-			return fmt.Errorf("%w: %d bytes are needed, %d are in use, %d are allowed: drop a filter, or raise the limit", ErrMemory, bytes, used, limit)
+			return shortage{bytes, used, limit}
 		}
 		if l.used.CompareAndSwap(used, used+bytes) {
 			return nil

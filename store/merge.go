@@ -53,7 +53,7 @@ func (v *value) Merge(ctx context.Context, from Filter) error {
 	}
 	estimates, err := m.copy()
 	err = m.end(estimates, err)
-	if !l.leaky() {
+	if err == nil || !l.leaky() { // what an earlier one owes comes by itself
 		return err
 	}
 	if failure := l.checkpointAlone(); failure != nil {

@@ -1,6 +1,8 @@
 package store
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"runtime"
 	"sync"
@@ -134,6 +136,34 @@ func (l *Local) unmapAll() {
 	close(u.step)
 	u.queue, u.step = nil, nil
 	u.Unlock()
+}
+
+// shortage is the error of a grant.
+type shortage struct{ needed, used, limit uint64 }
+
+func (s shortage) Error() string {
+	return fmt.Sprintf("%v: %d bytes are needed, %d are in use, %d are allowed: drop a filter, or raise the limit", ErrMemory, s.needed, s.used, s.limit)
+}
+
+func (s shortage) Unwrap() error { return ErrMemory }
+
+// patiently does something that takes memory. If there is too little, and some is being
+// given back, it does it again after each step of that, for a moment. The caller holds
+// no lock but checkpointing, as others would wait for it, too.
+func (l *Local) patiently(do func() error) error {
+	for until := time.Now().Add(l.config.patience); ; {
+		freed := l.unmapper.next() // before the attempt, so that none is missed
+		err := do()
+		var short shortage
+		if freed == nil || !errors.As(err, &short) || short.needed > short.limit {
+			return err
+		}
+		select {
+		case <-freed:
+		case <-time.After(time.Until(until)):
+			return err
+		}
+	}
 }
 
 // next returns a channel that is closed when more memory was given back, nil if none

@@ -557,7 +557,9 @@ func (r *recovery) endContent(v *recovered) error {
 		if err := <-c.made; err != nil {
 			return fmt.Errorf("value %d: %w", v.id, err)
 		}
-		b.replace(c.bits, b.items.Load(), 0) // finish knows what they take
+		bytes := takes(c.bits) // at once, as a window gives back what it forgets
+		r.local.grant(bytes)
+		b.replace(c.bits, b.items.Load(), bytes)
 	}
 	return nil
 }

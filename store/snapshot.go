@@ -244,7 +244,7 @@ func (w *snapshotWriter) head(nextID uint64, values int) {
 		b = order.AppendUint64(b, nextID)
 		b = order.AppendUint64(b, uint64(values))
 		b = order.AppendUint64(b, fingerprint(l.secret))
-		return order.AppendUint64(b, uint64(l.now().UnixNano()))
+		return order.AppendUint64(b, uint64(l.windowNow().UnixNano())) // as in the log behind it
 	})
 }
 

@@ -140,3 +140,60 @@ func TestWindowRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestWindowAccountsAfterRecovery: layers that a window forgets while the log is read
+// again count as little afterwards as those that it forgets before. (They were given
+// back without ever having been granted, and the whole store's accounts with them.)
+func TestWindowAccountsAfterRecovery(t *testing.T) {
+	clock := time.Unix(1_000_000_000, 0)
+	config := LocalConfig{Dir: t.TempDir(), seams: seams{idle: true, now: func() time.Time { return clock }}}
+	l, err := OpenLocal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 { // whichever the recovery comes to first
+		if _, err := l.Create(bg, fmt.Sprint(i), Spec{Kind: Paired, Capacity: 100_000, Rate: 0.01}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := l.Create(bg, "w", Spec{Kind: Window, Capacity: 20_000, Rate: 0.001, Growth: 2, Span: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	empty := f.Info().Bytes
+	if _, _, err := addAll(f, 0, 20_000); err != nil {
+		t.Fatal(err)
+	}
+	if f.Info().Bytes == empty {
+		t.Fatal("the window has not grown")
+	}
+	if err := l.Snapshot(bg); err != nil { // with the layers
+		t.Fatal(err)
+	}
+	clock = clock.Add(3 * time.Hour)
+	addAll(f, 20_000, 20_001) // forgets them
+	if err := l.Commit(bg); err != nil {
+		t.Fatal(err)
+	}
+	before, _ := l.Usage()
+	kill(t, l)
+	if l, err = OpenLocal(config); err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if after, _ := l.Usage(); after != before {
+		t.Errorf("%d bytes are in use, %d before", after, before)
+	}
+	if f, err = l.Open([]byte("w")); err != nil {
+		t.Fatal(err)
+	}
+	if bytes := f.Info().Bytes; bytes != empty {
+		t.Errorf("the window takes %d bytes, when it was empty %d", bytes, empty)
+	}
+	if err := l.Clear(bg); err != nil {
+		t.Fatal(err)
+	}
+	if used, _ := l.Usage(); used != 0 {
+		t.Errorf("an empty store takes %d bytes", used)
+	}
+}
