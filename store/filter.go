@@ -50,7 +50,7 @@ func (v *value) Contains(ctx context.Context, keys [][]byte, found []bool) error
 	for len(keys) > 0 {
 		n := min(len(keys), chunkKeys)
 		gate.RLock()
-		if v.dropped.Load() {
+		if v.isDropped() {
 			gate.RUnlock()
 			return errDropped
 		}
@@ -66,7 +66,7 @@ func (v *value) Info() (i Info) {
 	gate := v.gate()
 	gate.RLock()
 	defer gate.RUnlock()
-	if v.dropped.Load() {
+	if v.isDropped() {
 		return Info{}
 	}
 	i = v.body.info()
@@ -89,7 +89,7 @@ func (v *value) hold() (io.Closer, error) {
 	gate := v.gate()
 	gate.RLock()
 	defer gate.RUnlock()
-	if v.dropped.Load() {
+	if v.isDropped() {
 		return nil, errDropped
 	}
 	bits := v.body.bits()
