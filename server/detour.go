@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -146,6 +147,10 @@ const asidePrefix = "\x00restore:"
 
 func isAside(name string) bool { return strings.HasPrefix(name, asidePrefix) }
 
+// errFlushed is makeAside's when somebody else has taken the name that nobody is shown
+// away: only FLUSHALL and FLUSHDB take away all there are.
+var errFlushed = errors.New("all keys were deleted while this one was being made: send the command again")
+
 // makeAside lets make fill a filter under a name that nobody is shown, and then gives
 // it the name that was asked for, in one step; unless replace is set, only if nothing
 // has it, and else the error is ErrExists. When there is an error, nothing has changed.
@@ -162,6 +167,9 @@ func (c *Client) makeAside(name []byte, replace bool, ends time.Time, make func(
 		}
 		if err == nil {
 			err = s.store.Rename(s.ctx, aside, string(name))
+		}
+		if errors.Is(err, store.ErrNotFound) && c.kind([]byte(aside)) == store.None {
+			err = errFlushed
 		}
 		if err != nil {
 			s.store.Drop(s.ctx, aside)

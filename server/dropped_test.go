@@ -52,3 +52,35 @@ func TestDroppedMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// flushesOnLoad deletes all when the first chunk of a filter has come, as another
+// client may.
+type flushesOnLoad struct{ *store.Local }
+
+func (s flushesOnLoad) Load(ctx context.Context, name string, header []byte) (store.Filter, error) {
+	filter, err := s.Local.Load(ctx, name, header)
+	if err == nil {
+		err = s.Clear(ctx)
+	}
+	return filter, err
+}
+
+// TestFlushedMeanwhile: a RESTORE or BF.MERGE under which all names are deleted makes
+// nothing, and says why.
+func TestFlushedMeanwhile(t *testing.T) {
+	const want = "-ERR all keys were deleted while this one was being made: send the command again\r\n"
+	local := openLocal(t, 0)
+	_, addr, _ := serveOn(t, flushesOnLoad{local}, Config{}, transports["loops"])
+	w := connect(t, addr)
+	for _, name := range []string{"RESTORE", "BF.MERGE"} {
+		w.expect(t, "BF.ADD f a", ":1\r\n")
+		long := []string{"BF.MERGE", "new", "f"}
+		if name == "RESTORE" {
+			long = []string{"RESTORE", "new", "0", w.payloadOf(t, "f")}
+		}
+		if got, err := w.raw(command(long...)); err != nil || got != want {
+			t.Errorf("%s: %q, error %v", name, got, err)
+		}
+		w.expect(t, "DBSIZE", ":0\r\n")
+	}
+}

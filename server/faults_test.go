@@ -56,6 +56,7 @@ func TestShutdownSlowReader(t *testing.T) {
 			w.reader = resp.NewReplyReader(w.Conn, resp.ReplyLimits{})
 			w.SetDeadline(time.Now().Add(20 * time.Second))
 			go io.WriteString(w.Conn, strings.Repeat(command("ECHO", value), commands)+command("QUIT"))
+			waitFor(t, func() bool { return s.stats.bytesIn.Load() > 0 })
 			time.Sleep(50 * time.Millisecond)
 			ended := make(chan error, 1)
 			go func() { ended <- s.Shutdown(t.Context()) }()
@@ -70,6 +71,49 @@ func TestShutdownSlowReader(t *testing.T) {
 				t.Errorf("Shutdown: %v", err)
 			}
 		})
+	}
+}
+
+// lateListener has connections that are not read before the channel is closed, as of
+// a process that gets no turn.
+type lateListener struct {
+	net.Listener
+	turn chan struct{}
+}
+
+type lateConn struct {
+	net.Conn
+	turn chan struct{}
+}
+
+func (l lateListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	return lateConn{conn, l.turn}, err
+}
+
+func (c lateConn) Read(into []byte) (int, error) {
+	<-c.turn
+	return c.Conn.Read(into)
+}
+
+// TestShutdownLate stops a server that has not looked for longer than drainTime at
+// what has come: it is answered.
+func TestShutdownLate(t *testing.T) {
+	turn := make(chan struct{})
+	s, addr, _ := serveOn(t, newFakeStore(), Config{}, func(l net.Listener) net.Listener { return lateListener{l, turn} })
+	w := connect(t, addr)
+	w.send(t, command("PING"))
+	waitFor(t, func() bool { return s.clientCount() == 1 })
+	ended := make(chan error, 1)
+	go func() { ended <- s.Shutdown(t.Context()) }()
+	waitFor(t, s.isStopping)
+	time.Sleep(2 * drainTime)
+	close(turn)
+	if reply, err := w.reader.Read(); err != nil || reply.Text != "PONG" {
+		t.Errorf("PING before the end was answered with %q, error %v", reply.Text, err)
+	}
+	if err := <-ended; err != nil {
+		t.Errorf("Shutdown: %v", err)
 	}
 }
 

@@ -112,6 +112,7 @@ func (t *stream) run() {
 		conn.SetDeadline(time.Time{})
 	}
 	defer t.linger()
+	quiet := false // nothing had come when it was looked last, at the end of the server
 	for !c.ending {
 		t.deadlineMu.Lock()
 		t.waits = time.Now()
@@ -133,9 +134,13 @@ func (t *stream) run() {
 		if errors.Is(err, os.ErrDeadlineExceeded) && n == 0 && !t.isStopping() {
 			s.metrics.refuse(limitIdle)
 		}
-		if err != nil && !(errors.Is(err, os.ErrDeadlineExceeded) && n > 0) {
+		// The deadline may have passed while this goroutine, or this whole process, got no
+		// turn, and then nobody has looked what has come: look once more.
+		late := errors.Is(err, os.ErrDeadlineExceeded)
+		if err != nil && !(late && (n > 0 || t.isStopping() && !quiet)) {
 			return
 		}
+		quiet = late && n == 0
 	}
 }
 

@@ -50,7 +50,7 @@ func (c chain) add(v *value, keys [][]byte, isNew []bool) (done int, err error) 
 	gate := v.gate()
 	gate.RLock()
 	defer gate.RUnlock()
-	if v.dropped.Load() {
+	if v.isDropped() {
 		scratches.Put(s)
 		return 0, errDropped
 	}
@@ -133,7 +133,7 @@ func (c chain) loadPiece(v *value, iterator int64, chunk []byte, at int64, piece
 	gate := v.gate()
 	gate.Lock()
 	defer gate.Unlock()
-	if v.dropped.Load() {
+	if v.isDropped() {
 		return errDropped
 	}
 	if v.busy&(mergedInto|mergedFrom) != 0 {

@@ -287,14 +287,35 @@ func (l *Local) Clear(ctx context.Context) error {
 	return nil
 }
 
+// forgetInline is how many values clear forgets itself.
+const forgetInline = 1 << 12
+
+// clear takes all names away. Where there are many, forgetting the values takes
+// seconds, which nobody is to wait for: they count as dropped at once, and their memory
+// is given back while callers go on.
 func (l *Local) clear() {
-	var all []*value
-	l.names.all(func(v *value) { all = append(all, v) })
-	for _, v := range all {
-		l.names.remove(v)
-		l.forget(v)
-	}
+	all, n := l.names.takeAll()
 	l.count.Store(0)
+	later := n > forgetInline && l.replay.Load() == 0
+	if later {
+		l.cleared.Store(l.nextID)
+	}
+	for _, values := range all {
+		if later {
+			l.unmapper.add(func() { l.forgetAll(values) })
+		} else {
+			l.forgetAll(values)
+		}
+	}
+}
+
+// forgetAll forgets the values that are not nil.
+func (l *Local) forgetAll(values []*value) {
+	for _, v := range values {
+		if v != nil {
+			l.forget(v)
+		}
+	}
 }
 
 // chunkError is an error of a chunk: what package interop says of it wraps

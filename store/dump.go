@@ -60,7 +60,7 @@ func (p *paired) beginDump(v *value) ([]byte, error) {
 	gate := v.gate()
 	gate.RLock()
 	defer gate.RUnlock()
-	if v.dropped.Load() {
+	if v.isDropped() {
 		return nil, errDropped
 	}
 	if err := p.isLoading(); err != nil {

@@ -73,7 +73,7 @@ func (e *endings) tidy() {
 	}
 	e.queue = slices.DeleteFunc(e.queue, func(old ending) bool {
 		v := old.v.Value()
-		return v == nil || v.dropped.Load() || v.expires.Load() != old.at
+		return v == nil || v.isDropped() || v.expires.Load() != old.at
 	})
 	heap.Init(&e.queue)
 	e.kept = len(e.queue)
@@ -83,7 +83,7 @@ func (e *endings) tidy() {
 func (l *Local) sweep() {
 	for _, v := range l.due(l.now()) {
 		l.changing.Lock()
-		if !v.dropped.Load() && v.expired() {
+		if !v.isDropped() && v.expired() {
 			l.drop(v)
 		}
 		l.changing.Unlock()

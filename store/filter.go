@@ -64,7 +64,7 @@ func (v *value) Contains(ctx context.Context, keys [][]byte, found []bool) error
 	for len(keys) > 0 {
 		n := min(len(keys), chunkKeys)
 		gate.RLock()
-		if v.dropped.Load() {
+		if v.isDropped() {
 			gate.RUnlock()
 			return errDropped
 		}
@@ -80,7 +80,7 @@ func (v *value) Info() (i Info) {
 	gate := v.gate()
 	gate.RLock()
 	defer gate.RUnlock()
-	if v.dropped.Load() {
+	if v.isDropped() {
 		return Info{}
 	}
 	i = v.body.info()
@@ -103,7 +103,7 @@ func (v *value) hold() (io.Closer, error) {
 	gate := v.gate()
 	gate.RLock()
 	defer gate.RUnlock()
-	if v.dropped.Load() {
+	if v.isDropped() {
 		return nil, errDropped
 	}
 	bits := v.body.bits()

@@ -17,7 +17,7 @@ func (p *paired) fold(v *value, by uint64) error {
 	defer l.unpin(bits)
 	err = p.twin.Union(bits.SyncFilter, func() error {
 		l.between()
-		if v.dropped.Load() {
+		if v.isDropped() {
 			return errDropped
 		}
 		return nil
@@ -27,7 +27,7 @@ func (p *paired) fold(v *value, by uint64) error {
 	defer gate.Unlock()
 	twin := p.twin
 	p.twin = nil
-	if v.dropped.Load() {
+	if v.isDropped() {
 		err = errDropped
 	}
 	if err != nil {
@@ -72,7 +72,7 @@ func (p *paired) beginFold(v *value, by uint64) (bits shared, bytes uint64, err 
 	gate := v.gate()
 	gate.Lock()
 	defer gate.Unlock()
-	if err = p.isLoading(); v.dropped.Load() {
+	if err = p.isLoading(); v.isDropped() {
 		err = errDropped
 	}
 	if err != nil {

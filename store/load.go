@@ -157,7 +157,7 @@ func (p *paired) keep(v *value, iterator int64, piece []byte, bits hashed, items
 	gate := v.gate()
 	gate.Lock()
 	defer gate.Unlock()
-	if v.dropped.Load() {
+	if v.isDropped() {
 		closeIf(bits)
 		return errDropped
 	}

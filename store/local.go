@@ -87,7 +87,8 @@ type Local struct {
 
 	pins     pins
 	unmapper unmapper
-	leaked   []*value // see merge.end; guarded by checkpointing
+	cleared  atomic.Uint64 // the values with lower ids have been dropped; see Local.clear
+	leaked   []*value      // see merge.end; guarded by checkpointing
 
 	used         atomic.Uint64            // bytes
 	grantLayer   func(bytes uint64) error // grant and release, for a million chains

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -194,5 +195,89 @@ func TestFewerGenerations(t *testing.T) {
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestClearOfMany forgets so many values that Clear leaves that to others: it waits
+// for nobody who uses one of them, the names are gone nevertheless, and so are the
+// filters for who has them in hand.
+func TestClearOfMany(t *testing.T) {
+	dir := t.TempDir()
+	l, err := OpenLocal(LocalConfig{Dir: dir, Level: Unlogged})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { l.Close() }()
+	l.GroupNames(func(string) int { return 3 })
+	const many = forgetInline + 1000
+	filters := make([]Filter, many)
+	for i := range filters {
+		if filters[i], err = l.Create(bg, strconv.Itoa(i), Spec{Kind: RedisBloom, Capacity: 10, Rate: 0.01}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Expire(bg, "7", time.Now().Add(50*time.Millisecond)); err != nil {
+		t.Fatal(err)
+	}
+	held := filters[0].(*value)
+	for i := range l.gates {
+		l.gates[i].RLock() // of who uses filters
+	}
+	cleared := make(chan error, 1)
+	go func() { cleared <- l.Clear(bg) }()
+	select {
+	case err := <-cleared:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		for i := range l.gates {
+			l.gates[i].RUnlock()
+		}
+		t.Fatal("Clear waits for who uses a filter")
+	}
+	time.Sleep(60 * time.Millisecond)
+	l.sweep() // the name that ends was taken away already
+	if _, err := l.Open([]byte("1")); !errors.Is(err, ErrNotFound) || l.Len() != 0 || l.LenOf(3) != 0 {
+		t.Errorf("a name after Clear: %v; %d names, %d in their group", err, l.Len(), l.LenOf(3))
+	}
+	for i := range l.gates {
+		if i != int(held.id%gateCount) { // so not all is forgotten yet
+			l.gates[i].RUnlock()
+		}
+	}
+	for _, f := range filters {
+		if f.(*value).gate() == held.gate() {
+			continue
+		}
+		if _, err := f.Add(bg, [][]byte{[]byte("x")}, make([]bool, 1)); !errors.Is(err, ErrNotFound) {
+			t.Fatalf("an add to a filter that Clear has dropped: %v", err)
+		}
+	}
+	if _, err := l.Create(bg, "1", Spec{Kind: RedisBloom, Capacity: 10, Rate: 0.01}); err != nil {
+		t.Fatal(err)
+	}
+	held.gate().RUnlock()
+	for step := l.unmapper.next(); step != nil; step = l.unmapper.next() {
+		<-step
+	}
+	now, _ := l.Usage()
+	if n, err := l.Drop(bg, "1"); n != 1 || err != nil {
+		t.Errorf("dropping what was made since: %d, %v", n, err)
+	}
+	if used, _ := l.Usage(); used != 0 || now == 0 {
+		t.Errorf("%d bytes are in use after Clear, and %d with a filter made since", used, now)
+	}
+	if _, err := l.Create(bg, "1", Spec{Kind: RedisBloom, Capacity: 10, Rate: 0.01}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = OpenLocal(LocalConfig{Dir: dir}); err != nil {
+		t.Fatal(err)
+	}
+	if names, _ := l.List(0, many); len(names) != 1 || names[0] != "1" {
+		t.Errorf("%d names after the next start, want the one that was made since", len(names))
 	}
 }

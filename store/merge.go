@@ -84,9 +84,9 @@ func (m *merge) begin() error {
 	unlock := m.lockGates()
 	defer unlock()
 	switch {
-	case m.into.dropped.Load():
+	case m.into.isDropped():
 		return errDropped
-	case m.from.dropped.Load():
+	case m.from.isDropped():
 		return fmt.Errorf("%w: the filter to merge was dropped meanwhile", ErrNotFound)
 	case m.from.busy&leaked != 0:
 		return errors.New("store: the filter to merge has keys of a merge that was not finished, and no snapshot has them: take a snapshot, then merge again")
@@ -153,7 +153,7 @@ func (m *merge) copy() (estimates []float64, err error) {
 // between ends a merge that leads to nothing.
 func (m *merge) between() error {
 	m.local.between()
-	if m.into.dropped.Load() || m.from.dropped.Load() {
+	if m.into.isDropped() || m.from.isDropped() {
 		return errDropped
 	}
 	return nil
@@ -187,9 +187,9 @@ func (m *merge) end(estimates []float64, err error) error {
 	v.busy &^= mergedInto
 	m.from.busy &^= mergedFrom
 	switch {
-	case v.dropped.Load():
+	case v.isDropped():
 		return errDropped
-	case m.from.dropped.Load():
+	case m.from.isDropped():
 		err = fmt.Errorf("%w: the filter to merge was dropped before all of it was: some of its keys are in the other", ErrNotFound)
 	case errors.Is(err, bloom.ErrUnlike):
 		return err // nothing was copied

@@ -137,6 +137,24 @@ func (n *names) removeLocked(s *shard, start uint64, v *value) {
 	}
 }
 
+// takeAll takes all names away and returns what had them, n values in all, between
+// some that are nil.
+func (n *names) takeAll() (all [][]*value, values int) {
+	for i := range n.shards {
+		s := &n.shards[i]
+		s.Lock()
+		if s.used > 0 {
+			all, values = append(all, s.slots), values+s.used
+		}
+		s.slots, s.used = nil, 0
+		s.Unlock()
+	}
+	for i := range n.groups.counts {
+		n.groups.counts[i].Store(0)
+	}
+	return all, values
+}
+
 // both locks the shards of two names at once and hands them to do.
 func (n *names) both(a, b string, do func(sa *shard, startA uint64, sb *shard, startB uint64)) {
 	hashA, hashB := maphash.String(n.seed, a), maphash.String(n.seed, b)

@@ -187,7 +187,7 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 	defer scratches.Put(s)
 	gate := v.gate()
 	gate.RLock()
-	if v.dropped.Load() {
+	if v.isDropped() {
 		gate.RUnlock()
 		return 0, errDropped
 	}
@@ -209,7 +209,7 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 
 	gate.Lock()
 	defer gate.Unlock()
-	if v.dropped.Load() {
+	if v.isDropped() {
 		return 0, errDropped
 	}
 	if err := p.isLoading(); err != nil {

@@ -86,11 +86,11 @@ func (l *Local) discard(g gone) {
 	}
 }
 
-// unmapper gives memory back to the system, which takes a tenth of a second for each
-// GiB or so, while callers go on.
+// unmapper gives memory back, while callers go on: that of large filters to the system,
+// which takes a tenth of a second for each GiB or so, and that of very many small ones.
 type unmapper struct {
 	sync.Mutex
-	queue []gone
+	queue []func()
 	step  chan struct{} // closed when one more is done; nil: there are none
 }
 
@@ -109,26 +109,32 @@ func (l *Local) unmap(g gone) {
 		l.release(g.bytes)
 		return
 	}
-	u := &l.unmapper
+	l.unmapper.add(func() {
+		g.bits.Close()
+		l.release(g.bytes)
+	})
+}
+
+// add has something done that gives memory back.
+func (u *unmapper) add(do func()) {
 	u.Lock()
 	defer u.Unlock()
-	u.queue = append(u.queue, g)
+	u.queue = append(u.queue, do)
 	if u.step == nil {
 		u.step = make(chan struct{})
-		go l.unmapAll()
+		go u.run()
 	}
 }
 
-// unmapAll closes what is in the queue.
-func (l *Local) unmapAll() {
-	u := &l.unmapper
+// run does what is in the queue.
+func (u *unmapper) run() {
 	u.Lock()
 	for len(u.queue) > 0 {
-		g := u.queue[0]
+		do := u.queue[0]
+		u.queue[0] = nil
 		u.queue = u.queue[1:]
 		u.Unlock()
-		g.bits.Close()
-		l.release(g.bytes)
+		do()
 		u.Lock()
 		close(u.step)
 		u.step = make(chan struct{})

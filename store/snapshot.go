@@ -308,7 +308,7 @@ func (v *value) state() (s valueState) {
 		s.lsn = l.log.next
 		l.log.Unlock()
 	}
-	if s.dropped = v.dropped.Load(); s.dropped {
+	if s.dropped = v.isDropped(); s.dropped {
 		return s
 	}
 	s.bits = v.body.bits()

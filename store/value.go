@@ -20,7 +20,7 @@ type value struct {
 	body    body
 	level   Level
 	busy    uint8       // what is being done to it; guarded by the gate
-	dropped atomic.Bool // it has no name any more; set with the gate held
+	dropped atomic.Bool // it has no name any more, and its bits are gone; set with the gate held
 }
 
 // What may be done to a value for a while.
@@ -97,8 +97,12 @@ func fromMillis(at int64) time.Time {
 // gate is the filter's lock, which it shares with others.
 func (v *value) gate() *gate { return &v.local.gates[v.id%gateCount] }
 
+// isDropped reports whether the value has lost its name. With the gate held, its bits
+// are there until the gate is let go if it has not.
+func (v *value) isDropped() bool { return v.dropped.Load() || v.id < v.local.cleared.Load() }
+
 // logged reports whether what happens to the value goes into the log.
-func (v *value) logged() bool { return v.local.log != nil && !v.dropped.Load() }
+func (v *value) logged() bool { return v.local.log != nil && !v.isDropped() }
 
 // text is a plain value.
 type text []byte

@@ -102,7 +102,7 @@ different keys than planned is refused.
 	addNull(cmd, &b.null)
 	addNormalize(cmd, &b.normalize)
 	addSecret(cmd, &b.secret)
-	addBudget(cmd, &b.budget)
+	addBudget(cmd, &b.budget, "beyond it the command is refused")
 	addJSON(cmd, &b.asJSON, "print the report as one JSON object on standard output")
 	cmd.MarkFlagsMutuallyExclusive("kind", "format")
 	cmd.RegisterFlagCompletionFunc("kind", fixed(kindNames()...))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"runtime/debug"
 	"strings"
@@ -90,5 +91,31 @@ func TestBoundHeap(t *testing.T) {
 	}
 	if limit := heapLimit(ceiling, 10*ceiling); limit != leastHeap {
 		t.Errorf("limit %d, want %d, the least", limit, leastHeap)
+	}
+}
+
+// TestReadersHaveACeiling: what a file of another program unpacks to may take the
+// memory there is, and no more.
+func TestReadersHaveACeiling(t *testing.T) {
+	total, _ := memoryHere()
+	if total == 0 {
+		t.Skip("nothing here says how much memory there is")
+	}
+	o, err := new(formatFlags).options()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.Limit != int64(total) || o.Grant == nil || o.Release == nil {
+		t.Fatalf("the limit is %d bytes of %d, with a Grant: %v", o.Limit, total, o.Grant != nil)
+	}
+	if err := o.Grant(total); err != nil {
+		t.Error(err)
+	}
+	if err := o.Grant(1); !errors.Is(err, bloom.ErrBudget) || !strings.Contains(err.Error(), "the memory of this machine") {
+		t.Errorf("a byte more than there is: %v", err)
+	}
+	o.Release(total)
+	if err := o.Grant(1); err != nil {
+		t.Errorf("after all was given back: %v", err)
 	}
 }

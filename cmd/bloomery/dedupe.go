@@ -98,7 +98,7 @@ When it is full:
 	flags.BoolVar(&d.stats, "stats", false, "print a summary on standard error")
 	flags.BoolVar(&d.strict, "strict", false, "go on beyond N lines, and exit with 3 then")
 	addNull(cmd, &d.null)
-	addBudget(cmd, &d.budget)
+	addBudget(cmd, &d.budget, "a plan beyond it is refused, and growth ends there")
 	addJSON(cmd, &d.asJSON, "print only a summary, as one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("count", "quiet", "json")
 	cmd.MarkFlagsMutuallyExclusive("grow", "allow-overfull", "window")

@@ -104,8 +104,13 @@ var (
 
 // complain prints an error.
 func complain(stderr io.Writer, err error) {
-	text := libraryPrefix.ReplaceAllString(err.Error(), "$1")
-	text = bareNumber.ReplaceAllStringFunc(text, func(found string) string {
+	fmt.Fprintf(stderr, "bloomery: %s\n", forPeople(err.Error()))
+}
+
+// forPeople is what an error of the library says, in words and numbers for people.
+func forPeople(text string) string {
+	text = libraryPrefix.ReplaceAllString(text, "$1")
+	return bareNumber.ReplaceAllStringFunc(text, func(found string) string {
 		return digits.ReplaceAllStringFunc(found, func(number string) string {
 			n, err := strconv.ParseUint(number, 10, 64)
 			if err != nil {
@@ -114,7 +119,6 @@ func complain(stderr io.Writer, err error) {
 			return commas(n)
 		})
 	})
-	fmt.Fprintf(stderr, "bloomery: %s\n", text)
 }
 
 // withAdvice adds to an error of a filter file what to do about it.

@@ -92,7 +92,18 @@ func (f *filterFile) takes(flag string) bool {
 }
 
 func (f *formatFlags) options() (interop.Options, error) {
-	o := interop.Options{Limit: int64(machineMemory()), Bits: uint64(f.bits), Probes: int(f.probes)}
+	o := interop.Options{Bits: uint64(f.bits), Probes: int(f.probes)}
+	if total, _ := memoryHere(); total != 0 { // more could not be kept
+		o.Limit = int64(total)
+		grant, release := interop.Budget(total)
+		o.Grant = func(bytes uint64) error {
+			if err := grant(bytes); err != nil {
+				return fmt.Errorf("%w, which are the memory of this machine, or of its control group", err)
+			}
+			return nil
+		}
+		o.Release = release
+	}
 	if f.scheme != "" {
 		scheme, ok := bloom.SchemeNamed(f.scheme)
 		if !ok {
@@ -229,9 +240,9 @@ func loadKind(path string, kind bloom.Kind, mode openMode) (interop.Filter, erro
 
 // readKind is loadKind for a stream.
 func readKind(kind bloom.Kind, r io.Reader) (interop.Filter, error) {
-	limit := int64(machineMemory()) // more could not be kept
-	if limit == 0 {
-		limit = math.MaxInt64
+	limit := int64(math.MaxInt64)
+	if total, _ := memoryHere(); total != 0 { // more could not be kept
+		limit = int64(total)
 	}
 	switch kind {
 	case bloom.KindFilter:

@@ -24,8 +24,9 @@ func addJSON(cmd *cobra.Command, asJSON *bool, what string) {
 	cmd.Flags().BoolVar(asJSON, "json", false, what)
 }
 
-func addBudget(cmd *cobra.Command, budget *sizeFlag) {
-	cmd.Flags().Var(budget, "budget", "the most memory the filter may take, like 2GiB; beyond it the command is refused")
+// addBudget adds --budget. beyond says what happens where the filter needs more.
+func addBudget(cmd *cobra.Command, budget *sizeFlag, beyond string) {
+	cmd.Flags().Var(budget, "budget", "the most memory the filter may take, like 2GiB; "+beyond)
 }
 
 func addSecret(cmd *cobra.Command, path *string) {

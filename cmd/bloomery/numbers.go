@@ -275,7 +275,12 @@ func oneIn(rate float64) string {
 	}
 }
 
-func percent(share float64) string { return fmt.Sprintf("%.1f%%", 100*share) }
+func percent(share float64) string {
+	if math.IsInf(share, 1) { // every bit is set: there is no telling how many keys
+		return "more than 100%"
+	}
+	return fmt.Sprintf("%.1f%%", 100*share)
+}
 
 // bytesOf writes a size, and where that is shorter also in a larger unit.
 func bytesOf(n uint64) string {

@@ -69,7 +69,7 @@ filter with a tenth of its keys up to ten times as many.`,
 	flags.VarP(&p.probes, "probes", "k", "`K`, the bits set per key: paired and counting even, 2 to 16; split 8; classic 1 to 255 (default: the best)")
 	flags.StringSliceVar(&p.layouts, "layout", nil, "the `LAYOUTS` to compare, the planned one first: "+strings.Join(layoutNames(), ",")+" (default: all)")
 	cmd.RegisterFlagCompletionFunc("layout", fixed(layoutNames()...))
-	addBudget(cmd, &p.budget)
+	addBudget(cmd, &p.budget, "beyond it the command is refused")
 	flags.Var(&p.window, "window", "plan a window that forgets keys after this time, like 24h or 7d")
 	flags.IntVar(&p.generations, "generations", defaultGenerations, "of a window, `G`: keys are forgotten a G-th of the time later at the latest; 1 to 30")
 	flags.StringVar(&p.plot, "plot", "", "draw charts of the plan into `FILE`, as SVG")

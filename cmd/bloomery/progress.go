@@ -98,7 +98,10 @@ func (t *teller) say(format string, args ...any) {
 	fmt.Fprintf(t.to, "bloomery: "+format+"\n", args...)
 }
 
-func (t *teller) warn(format string, args ...any) { t.say("warning: "+format, args...) }
+// warn prints a warning, which may have an error of the library in it.
+func (t *teller) warn(format string, args ...any) {
+	t.say("warning: %s", forPeople(fmt.Sprintf(format, args...)))
+}
 
 // isTerminal reports whether a person sees what is written to w, or types what
 // is read from it.

@@ -81,7 +81,7 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	if o.web.prints() {
 		return o.web.print(cmd.OutOrStdout())
 	}
-	if err := o.check(cmd); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
@@ -141,15 +141,8 @@ func joinClosed(err, closed error) error {
 	return errors.Join(err, closed)
 }
 
-// check refuses values that would be taken for something else. One that is empty
-// is most likely a variable that is not set, and would switch off without a word
-// what it was given for.
-func (o *serveOptions) check(cmd *cobra.Command) error {
-	for _, name := range []string{"listen", "data", "password-file", "read-password-file", "tls-cert", "tls-key", "http"} {
-		if f := cmd.Flags().Lookup(name); f.Changed && f.Value.String() == "" {
-			return usagef("--%s is empty: give it a value, or leave it out", name)
-		}
-	}
+// check refuses values that would be taken for something else.
+func (o *serveOptions) check() error {
 	switch {
 	case o.clients < 1:
 		return usagef("--clients is 1 or more, not %d", o.clients)
@@ -157,7 +150,7 @@ func (o *serveOptions) check(cmd *cobra.Command) error {
 		return usagef("--idle is 0 or more, not %v", o.idle)
 	case o.loops < 0:
 		return usagef("--loops is 0 or more, not %d", o.loops)
-	case o.web.config.Filters < -1: // which was the word for none
+	case o.web.config.Filters < -1: // -1 is none, as 0 is
 		return usagef("--metrics-filters is 0 or more, not %d", o.web.config.Filters)
 	}
 	return nil

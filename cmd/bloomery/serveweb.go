@@ -98,6 +98,9 @@ func (o *webOptions) print(w io.Writer) error {
 	if o.limits {
 		rows := server.LimitTable()
 		for _, row := range rows {
+			if row.Name == "memory" { // see setCeiling; of the package it is none
+				row.Value, row.What = fmt.Sprintf("%.0f%%", 100*ceilingShare), "of the memory there is: "+row.What
+			}
 			fmt.Fprintf(&b, "%-21s  %9s  %s\n", row.Name, row.Value, row.What)
 		}
 	}
