@@ -94,6 +94,10 @@ func TestAccountsAreTrue(t *testing.T) {
 // TestLayersAreCharged: a chain of many small layers takes what its layers take,
 // not only their bits.
 func TestLayersAreCharged(t *testing.T) {
+	most := 1.05
+	if RaceDetector {
+		most = 1.1 // it gives each of the tiniest objects 16 bytes
+	}
 	c, err := interop.NewChain(interop.ChainConfig{Keys: 1, Rate: 0.25})
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +136,7 @@ func TestLayersAreCharged(t *testing.T) {
 	} {
 		heap, accounts := taken(t, do)
 		t.Logf("%-28s %8.0f bytes of heap, accounts %8.0f: %.2f", name, heap, accounts, heap/accounts)
-		if heap > 1.05*accounts || heap < 0.6*accounts {
+		if heap > most*accounts || heap < 0.6*accounts {
 			t.Errorf("%s: %.0f bytes of heap, and the accounts say %.0f", name, heap, accounts)
 		}
 	}

@@ -78,7 +78,7 @@ func TestLocalInDirectory(t *testing.T) {
 // 300 bytes each, all included.
 func TestMillionFilters(t *testing.T) {
 	n := 1_000_000
-	if raceDetector || testing.Short() {
+	if store.RaceDetector || testing.Short() {
 		n = 1 << 16 // the names' tables are as full as of a million
 	}
 	var before, after runtime.MemStats

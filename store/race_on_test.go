@@ -1,5 +1,5 @@
 //go:build race
 
-package store_test
+package store
 
-const raceDetector = true // everything is ten times as slow
+const RaceDetector = true // everything is ten times as slow
