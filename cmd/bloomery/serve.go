@@ -233,8 +233,8 @@ func (o *serveOptions) serve(cmd *cobra.Command, filters store.Store, config ser
 	}
 	defer o.web.start(s, config.Log)()
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(syscall.SIGHUP) { // else it runs under nohup
-		signals = append(signals, syscall.SIGHUP)
+	if !signal.Ignored(hangup) { // else it runs under nohup
+		signals = append(signals, hangup)
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), signals...)
 	defer stop()
