@@ -8,6 +8,7 @@ BENCHFLAGS ?=#        of make bench and its kin, such as '-n 1e6 -rounds 3'; see
 TIMEOUT   ?= 20m#     for the tests of one package: only one that hangs should meet it
 GIB       ?= 1#       of make bench-latency: the filters' size
 CYCLES    ?= 1000#    of make crash: kills at each level of durability
+POWERCUTS ?= 50000#   of make power-simulated
 CUTS      ?= 60#      of make power: power cuts at each level
 SLOW      ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner# tests that the stage 32-bit does without
 PORTABLE  ?= Golden|Everywhere|Processor|Pinned|Vectors|SaveLoad|UpdateGap|UpdateRefuses|UpdateNoRoom|OpenUpdate|OpenScalable|Formula|Sizing|LogNearest#  of make other-processors
@@ -174,8 +175,8 @@ power: build ## the same by power cuts (CUTS), on a file system that drops what 
 soak: build ## the server in control groups, near its memory ceiling for SOAKTIME (10m) under each of four loads: wants root
 	@cd bench && $(GO) run ./soak -bloomery ../bin/bloomery -time $(SOAKTIME) $(SOAKFLAGS)
 
-power-simulated: ## fifty thousand power cuts of a simulated disk
-	@$(GO) test ./store -run 'PowerCuts$$' -powercuts=50000 -timeout 40m -v
+power-simulated: ## POWERCUTS (50000) power cuts of a simulated disk
+	@$(GO) test ./store -run 'PowerCuts$$' -powercuts=$(POWERCUTS) -timeout 40m -v
 
 # Java, Node.js and Redis come from apt-get, packages of JavaScript into the cache.
 interop: ## every format, both ways, with the programs themselves, which it installs

@@ -316,8 +316,11 @@ func (p *plant) copyTo(from, to string) {
 		iterator = next
 		p.did(func(modelState) {})
 	}
+	// A copy counts what its bits say, where that is more: they may have keys of a
+	// merge that failed.
+	items := max(v.items, g.Info().Items)
 	p.did(func(next modelState) {
-		next[to] = &modelValue{kind: v.kind, items: v.items, keys: v.keys}
+		next[to] = &modelValue{kind: v.kind, items: items, keys: v.keys}
 	})
 }
 
