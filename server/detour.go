@@ -141,11 +141,9 @@ func (s *Server) endChange(cmd *Command, args [][]byte) {
 	})
 }
 
-// asidePrefix begins the names of filters that long commands are making. Nobody is
-// shown them. One that a crash has left is dropped when the store starts again.
-const asidePrefix = "\x00restore:"
-
-func isAside(name string) bool { return strings.HasPrefix(name, asidePrefix) }
+// isAside reports whether a long command is making the filter of that name. Nobody is
+// shown it.
+func isAside(name string) bool { return strings.HasPrefix(name, store.UnfinishedPrefix) }
 
 // errFlushed is makeAside's when somebody else has taken the name that nobody is shown
 // away: only FLUSHALL and FLUSHDB take away all there are.
@@ -156,7 +154,7 @@ var errFlushed = errors.New("all keys were deleted while this one was being made
 // has it, and else the error is ErrExists. When there is an error, nothing has changed.
 func (c *Client) makeAside(name []byte, replace bool, ends time.Time, make func(aside string) error) error {
 	s := c.server
-	aside := asidePrefix + strconv.FormatInt(c.id, 10)
+	aside := store.UnfinishedPrefix + strconv.FormatInt(c.id, 10)
 	s.store.Drop(s.ctx, aside) // of a server that has crashed
 	s.aside.Add(1)
 	err := make(aside)

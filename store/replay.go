@@ -380,15 +380,11 @@ func (r *recovery) finish() {
 	r.found.Values = r.local.Len()
 }
 
-// restoring is what names begin with, with the number of a client behind, that a
-// server gives to filters while RESTORE or BF.MERGE is filling them. A kill leaves some.
-const restoring = "\x00restore:"
-
 // dropUnfinished drops filters of such names: nobody asked for them, and nobody can
 // know what of their bits is missing.
 func (r *recovery) dropUnfinished() {
 	for id, v := range r.values {
-		digits, ok := strings.CutPrefix(v.name, restoring)
+		digits, ok := strings.CutPrefix(v.name, UnfinishedPrefix)
 		if _, err := strconv.ParseInt(digits, 10, 64); ok && err == nil {
 			r.found.Unfinished++
 			delete(r.values, id)

@@ -296,7 +296,7 @@ func TestUnfinishedRestore(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := p.store
-	for _, name := range []string{"seen", restoring + "12", restoring + "and not a number", "other" + restoring + "12"} {
+	for _, name := range []string{"seen", UnfinishedPrefix + "12", UnfinishedPrefix + "and not a number", "other" + UnfinishedPrefix + "12"} {
 		if _, err := s.Create(bg, name, Spec{Kind: RedisBloom, Capacity: 100, Rate: 0.01}); err != nil {
 			t.Fatal(err)
 		}
@@ -310,14 +310,14 @@ func TestUnfinishedRestore(t *testing.T) {
 		}
 		names, _ := p.store.List(0, 100)
 		slices.Sort(names)
-		if want := []string{restoring + "and not a number", "other" + restoring + "12", "seen"}; !slices.Equal(names, want) {
+		if want := []string{UnfinishedPrefix + "and not a number", "other" + UnfinishedPrefix + "12", "seen"}; !slices.Equal(names, want) {
 			t.Errorf("there are %q, want %q", names, want)
 		}
 		if n := p.store.Recovered().Unfinished; n != 1 || p.store.used.Load() >= used {
 			t.Errorf("%d were dropped; %d bytes are in use, and %d were", n, p.store.used.Load(), used)
 		}
 		// The next client of that number is not in the way.
-		if _, err := p.store.Create(bg, restoring+"12", Spec{Kind: RedisBloom, Capacity: 100, Rate: 0.01}); err != nil {
+		if _, err := p.store.Create(bg, UnfinishedPrefix+"12", Spec{Kind: RedisBloom, Capacity: 100, Rate: 0.01}); err != nil {
 			t.Error(err)
 		}
 		if err := p.store.Commit(bg); err != nil {

@@ -104,6 +104,11 @@ type Layer struct {
 	Rate     float64 // planned
 }
 
+// UnfinishedPrefix begins the names, with a number behind, under which a server fills
+// filters that it has not finished, as for RESTORE. Those that a crash has left are
+// dropped when the store is opened again.
+const UnfinishedPrefix = "\x00restore:"
+
 // Errors of all stores. What a filter cannot do wraps [errors.ErrUnsupported].
 var (
 	ErrNotFound  = errors.New("store: not found")
