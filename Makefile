@@ -141,7 +141,7 @@ bench-full: ## the same with 1e8 keys, too: wants 14 GB of free memory
 bench-split: ## SplitBlock beside parquet-go
 	@cd bench && $(GO) run . -only split $(BENCHFLAGS)
 
-bench-sync: ## SyncFilter beside Filter, and two goroutines beside one
+bench-sync: ## Shared beside Filter, and two goroutines beside one
 	@cd bench && $(GO) run . -only sync $(BENCHFLAGS)
 
 bench-bulk: ## a billion keys by Bulk, beside batches of adds: wants 8 GB of free memory

@@ -21,13 +21,13 @@ import (
 //
 //   - What the older layers said of a key stays true, they are frozen; so they
 //     are asked before any lock is taken.
-//   - The newest layer decides by itself, as SyncFilter does, under the lock of
+//   - The newest layer decides by itself, as Shared does, under the lock of
 //     the key's block.
 //   - In between the chain must not change. So whoever adds holds one of its
 //     gates, the one chosen by the hash, and looks whether the chain is still in
 //     its place; who replaces it holds them all.
 type chain struct {
-	layers []*SyncFilter
+	layers []*Shared
 	gates  []gate
 
 	// room is how many new keys the newest layer may still take, but for those
@@ -67,7 +67,7 @@ const (
 	never = math.MinInt64 // overfullAt
 )
 
-func newChain(layers []*SyncFilter, room int64) *chain {
+func newChain(layers []*Shared, room int64) *chain {
 	gates := uint64(1) << bits.Len64(layers[0].plan.Keys/keysPerGate)
 	c := &chain{layers: layers, gates: make([]gate, min(gates, maxGates)), overfullAt: never}
 	c.room.Store(room)
@@ -75,7 +75,7 @@ func newChain(layers []*SyncFilter, room int64) *chain {
 }
 
 // newRing is newChain for a Window: layers and starts newest first.
-func newRing(layers []*SyncFilter, starts []int64, room int64) *chain {
+func newRing(layers []*Shared, starts []int64, room int64) *chain {
 	c := newChain(layers, room)
 	c.starts, c.newest = starts, 1
 	for !c.isFirst(c.newest - 1) {
@@ -146,7 +146,7 @@ func (c *chain) collect() int64 {
 // freeze returns the filter for use in a chain where nobody adds to it any more:
 // the same bits, without the locks, which would be an eighth of a small filter's
 // size. The caller holds all gates.
-func (f *SyncFilter) freeze() *SyncFilter {
+func (f *Shared) freeze() *Shared {
 	frozen := f.sameBits(make([]kernel.Stripe, 1))
 	frozen.stripes[0].Count(f.added())
 	return frozen
@@ -154,14 +154,14 @@ func (f *SyncFilter) freeze() *SyncFilter {
 
 // emptied clears the bits and returns the filter that has them. Lookups that
 // still have f in their chain may answer either way.
-func (f *SyncFilter) emptied() *SyncFilter {
+func (f *Shared) emptied() *Shared {
 	kernel.ClearShared(f.bits.Words)
 	runtime.KeepAlive(f)
 	return f.sameBits(kernel.NewStripes(f.bits.Blocks))
 }
 
-func (f *SyncFilter) sameBits(stripes []kernel.Stripe) *SyncFilter {
-	return &SyncFilter{bits: f.bits, stripes: stripes, hash: f.hash, plan: f.plan, memory: f.memory}
+func (f *Shared) sameBits(stripes []kernel.Stripe) *Shared {
+	return &Shared{bits: f.bits, stripes: stripes, hash: f.hash, plan: f.plan, memory: f.memory}
 }
 
 func (c *chain) containsHash(h uint64) bool {
@@ -173,7 +173,7 @@ func (c *chain) containsHash(h uint64) bool {
 // anyContains asks layer by layer. The answer is no for nearly all, so the
 // processor goes on to the next layer before it is there, and their cache misses
 // overlap.
-func anyContains(layers []*SyncFilter, h uint64) bool {
+func anyContains(layers []*Shared, h uint64) bool {
 	for _, layer := range layers {
 		if layer.bits.ContainsSync(h) {
 			return true
@@ -222,7 +222,7 @@ func newSieve(hashes []uint64) *sieve {
 
 // drop takes the keys out that the layer, the i-th, has, and returns how many.
 // found, if not nil, becomes true where they stand in their chunk.
-func (s *sieve) drop(i int, layer *SyncFilter, found []bool) int {
+func (s *sieve) drop(i int, layer *Shared, found []bool) int {
 	if s.n == 0 {
 		return 0
 	}
@@ -247,7 +247,7 @@ func (s *sieve) drop(i int, layer *SyncFilter, found []bool) int {
 
 // addTo adds the first n keys to the layer, takes them out and returns how many
 // were new to it. isNew, of the whole chunk, says which.
-func (s *sieve) addTo(layer *SyncFilter, n int, isNew []bool) (added int) {
+func (s *sieve) addTo(layer *Shared, n int, isNew []bool) (added int) {
 	added = layer.bits.AddBatchSync(layer.stripes, s.hashes[:n], s.answers[:n])
 	for j, is := range s.answers[:n] {
 		isNew[s.at[j]] = is
@@ -259,7 +259,7 @@ func (s *sieve) addTo(layer *SyncFilter, n int, isNew []bool) (added int) {
 }
 
 // look notes which keys in the sieve any of the layers has, from the first-th on.
-func (s *sieve) look(layers []*SyncFilter, first int) {
+func (s *sieve) look(layers []*Shared, first int) {
 	clear(s.seen[:s.n])
 	for i := first; i < len(layers); i++ {
 		if layers[i].bits.ContainsBatchSync(s.hashes[:s.n], s.answers[:s.n], &s.recent[i]) == 0 {
@@ -274,7 +274,7 @@ func (s *sieve) look(layers []*SyncFilter, first int) {
 // addUnseen adds the first n keys to the layer and takes them out. changed counts
 // those that were new to the layer, and added those of them that look has not seen:
 // for these isNew, of the whole chunk, becomes true.
-func (s *sieve) addUnseen(layer *SyncFilter, n int, isNew []bool) (changed, added int) {
+func (s *sieve) addUnseen(layer *Shared, n int, isNew []bool) (changed, added int) {
 	changed = layer.bits.AddBatchSync(layer.stripes, s.hashes[:n], s.answers[:n])
 	for j, is := range s.answers[:n] {
 		if is && !s.seen[j] {
@@ -376,7 +376,7 @@ func (c *chain) sections() (sections []section, words [][]uint64) {
 // addedByBits is how many keys a layer that was read from a file has at least. The
 // file counts those that were there when writing it began; the layer has bits of
 // keys that came meanwhile, too, and must not be filled as if it had not.
-func (f *SyncFilter) addedByBits() uint64 {
+func (f *Shared) addedByBits() uint64 {
 	added := f.added()
 	r := f.Report()
 	if least := r.Keys - float64(4*r.KeysError); least > float64(added) && least < maxKeys { // neither if saturated
@@ -386,18 +386,18 @@ func (f *SyncFilter) addedByBits() uint64 {
 }
 
 // countByBits counts the keys of addedByBits. Nobody has the filter yet.
-func (f *SyncFilter) countByBits() { f.SetAdded(f.addedByBits()) }
+func (f *Shared) countByBits() { f.SetAdded(f.addedByBits()) }
 
 // layersFrom makes the layers, newest first, that a file has oldest first. Only
 // the newest gets locks.
-func layersFrom(s *stored, hash hasher) []*SyncFilter {
-	layers := make([]*SyncFilter, 0, len(s.sections))
+func layersFrom(s *stored, hash hasher) []*Shared {
+	layers := make([]*Shared, 0, len(s.sections))
 	for i, e := range slices.Backward(s.sections) {
 		stripes := uint64(1)
 		if len(layers) == 0 {
 			stripes = e.blocks
 		}
-		layer := &SyncFilter{
+		layer := &Shared{
 			bits:    kernel.Paired{Words: s.words[i], Blocks: e.blocks, Rows: kernel.RowsFor(int(e.probes) / 2)},
 			stripes: kernel.NewStripes(stripes),
 			hash:    hash,

@@ -47,7 +47,7 @@ func TestAddLooksAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 			layer.AddHash(h)
-			next := newRing([]*SyncFilter{layer, old.layers[0].freeze()}, []int64{1, 0}, unlimited)
+			next := newRing([]*Shared{layer, old.layers[0].freeze()}, []int64{1, 0}, unlimited)
 			c.chain.Store(next)
 			old.unlock()
 			if <-answer {

@@ -32,7 +32,7 @@
 //
 // The others are for when that is not enough:
 //
-//	many goroutines add              SyncFilter
+//	many goroutines add              Shared
 //	keys are removed                 Counting
 //	n is not known                   Scalable
 //	keys are forgotten after a time  Window
@@ -40,7 +40,7 @@
 //	one cache line, p above 0.3%     SplitBlock
 //	another program's filter         Classic
 //
-// [SyncFilter] is a Filter that many goroutines add to at once. Of those that
+// [Shared] is a Filter that many goroutines add to at once. Of those that
 // race to add one key at most one is told that it is new.
 //
 // [Counting] has counters of four bits in the place of bits, and so four times

@@ -36,7 +36,7 @@ func ExampleScalable() {
 
 // With a limit the filter stops growing, and says so.
 func ExampleScalable_Err() {
-	seen, err := bloom.ScalableConfig{First: 1000, Rate: 0.01, MaxBytes: 1 << 16}.New()
+	seen, err := bloom.ScalableConfig{First: 1000, Rate: 0.01, Budget: 1 << 16}.New()
 	if err != nil {
 		panic(err)
 	}

@@ -96,8 +96,8 @@ func ExampleOpen() {
 	// Output: true false
 }
 
-func ExampleSyncFilter() {
-	seen, err := bloom.NewSync(1_000_000, 1e-6)
+func ExampleShared() {
+	seen, err := bloom.NewShared(1_000_000, 1e-6)
 	if err != nil {
 		panic(err)
 	}

@@ -17,7 +17,7 @@ import (
 //
 // Contains and the other reading methods may run in any number of goroutines at
 // once. A method that changes the filter must run alone; for adding from many
-// goroutines use SyncFilter. The zero Filter is not usable: make one with
+// goroutines use Shared. The zero Filter is not usable: make one with
 // [New], [Config.New], [Load], [Open] or [Read]. After Close every method
 // that needs the bits panics.
 type Filter struct {

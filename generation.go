@@ -161,7 +161,7 @@ func (w *Window) makeRoom(c *chain, bounded bool) error {
 		return nil
 	}
 	w.further += layer.plan.Bytes()
-	layers := append([]*SyncFilter{layer, c.layers[0].freeze()}, c.layers[1:]...)
+	layers := append([]*Shared{layer, c.layers[0].freeze()}, c.layers[1:]...)
 	starts := append([]int64{c.starts[0]}, c.starts...)
 	next := newRing(layers, starts, w.limits.room(layerRoom(layer.plan), keys))
 	next.err, next.overfullAt = c.err, c.overfullAt
@@ -171,7 +171,7 @@ func (w *Window) makeRoom(c *chain, bounded bool) error {
 
 // nextLayer makes the layer after those of the newest generation, which have this
 // many keys. The caller holds turning.
-func (w *Window) nextLayer(c *chain, plans []Plan, keys uint64, bounded bool) (*SyncFilter, error) {
+func (w *Window) nextLayer(c *chain, plans []Plan, keys uint64, bounded bool) (*Shared, error) {
 	if bounded && w.limits.room(1, keys) == 0 {
 		return nil, fmt.Errorf("%w: its newest generation holds the %d keys that it may have", ErrFull, keys)
 	}
@@ -198,7 +198,7 @@ func (w *Window) nextLayer(c *chain, plans []Plan, keys uint64, bounded bool) (*
 
 // giveBack is for layers that were dropped. The collector frees them when no lookup
 // is in them. The caller holds turning.
-func (w *Window) giveBack(dropped []*SyncFilter) {
+func (w *Window) giveBack(dropped []*Shared) {
 	for _, layer := range dropped {
 		w.further -= layer.plan.Bytes()
 		w.limits.giveBack(layer.plan)

@@ -46,6 +46,6 @@ func (f *Filter) Growing(growth int) (*Scalable, error) {
 	held := max(float64(f.added), f.Report().Keys)
 	f.plan = plan
 	room := float64(layerRoom(plan)) - held
-	s.chain.Store(newChain([]*SyncFilter{f.Share()}, int64(max(room, 0))))
+	s.chain.Store(newChain([]*Shared{f.Share()}, int64(max(room, 0))))
 	return s, nil
 }

@@ -24,7 +24,7 @@ type Image struct {
 }
 
 // Image returns the file that WriteTo would write.
-func (f *SyncFilter) Image() (*Image, error) {
+func (f *Shared) Image() (*Image, error) {
 	s, err := f.stored()
 	return newImage(s, err)
 }

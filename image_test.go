@@ -43,8 +43,8 @@ func sharedKinds(t *testing.T) map[string]struct {
 		return f
 	}
 	return map[string]kind{
-		"SyncFilter": {
-			func() sharedKind { f, err := bloom.NewSync(2_000_000, 0.01); return must(f, err) },
+		"Shared": {
+			func() sharedKind { f, err := bloom.NewShared(2_000_000, 0.01); return must(f, err) },
 			func(file []byte) (contains, error) { return bloom.Read(bytes.NewReader(file), limit) },
 		},
 		"Scalable": {
@@ -304,7 +304,7 @@ func TestWindowRoomByBits(t *testing.T) {
 func TestSyncUnion(t *testing.T) {
 	for _, by := range []uint64{1, 4} {
 		t.Run(fmt.Sprint("by ", by), func(t *testing.T) {
-			big, err := bloom.Config{Keys: 400_000, Rate: 0.001, Folds: 4}.NewSync()
+			big, err := bloom.Config{Keys: 400_000, Rate: 0.001, Folds: 4}.NewShared()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -388,7 +388,7 @@ func TestSyncUnionIsUnion(t *testing.T) {
 			t.Errorf("%s: other bits, or %d keys and %d", what, pair[0].Report().Added, pair[1].Report().Added)
 		}
 	}
-	other, _ := bloom.NewSync(1000, 0.0001)
+	other, _ := bloom.NewShared(1000, 0.0001)
 	if err := sa.Union(other, nil); !errors.Is(err, bloom.ErrUnlike) {
 		t.Errorf("a union of unlike filters: %v", err)
 	}
@@ -401,7 +401,7 @@ func TestSyncUnionIsUnion(t *testing.T) {
 	}
 }
 
-func snapshot(t *testing.T, f *bloom.SyncFilter) *bloom.Filter {
+func snapshot(t *testing.T, f *bloom.Shared) *bloom.Filter {
 	t.Helper()
 	s, err := f.Snapshot()
 	if err != nil {

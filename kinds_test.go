@@ -484,14 +484,14 @@ func TestScalableFileAllocatesNothing(t *testing.T) {
 
 // TestClosedIsNotSaved: what was closed cannot replace a good file.
 func TestClosedIsNotSaved(t *testing.T) {
-	sync, err := bloom.NewSync(100, 0.01)
+	sync, err := bloom.NewShared(100, 0.01)
 	if err != nil {
 		t.Fatal(err)
 	}
 	closed := map[string]interface {
 		Close() error
 		Save(path string) error
-	}{"SyncFilter": sync}
+	}{"Shared": sync}
 	for _, kind := range storedKinds {
 		closed[kind.name] = kind.make(t, nil)
 	}

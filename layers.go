@@ -54,7 +54,7 @@ func (c *chain) sizes() []LayerSize {
 // Folded returns an empty filter of a by-th of f's size, which holds f's keys after
 // a Union with f: see [Filter.Fold]. So f can be folded while others use it, who add
 // to both from before the Union begins. The error is as Fold's.
-func (f *SyncFilter) Folded(by uint64) (*SyncFilter, error) {
+func (f *Shared) Folded(by uint64) (*Shared, error) {
 	f.mustBeOpen()
 	if by == 0 || f.bits.Blocks%by != 0 {
 		return nil, fmt.Errorf("%w: %d blocks cannot be folded by %d: make the filter with Config.Folds", ErrConfig, f.bits.Blocks, by)
@@ -69,7 +69,7 @@ func (f *SyncFilter) Folded(by uint64) (*SyncFilter, error) {
 
 // SetAdded sets the number of adds that Report tells, for a caller who has counted
 // them. Nobody may add meanwhile.
-func (f *SyncFilter) SetAdded(n uint64) {
+func (f *Shared) SetAdded(n uint64) {
 	for i := range f.stripes {
 		f.stripes[i].Reset()
 	}
@@ -79,21 +79,21 @@ func (f *SyncFilter) SetAdded(n uint64) {
 // Saturate sets all bits: every key is found from now on. It is for a filter that
 // has lost some of its bits, where "perhaps" is the only answer that is never
 // wrong.
-func (f *SyncFilter) Saturate() {
+func (f *Shared) Saturate() {
 	for i := range f.bits.Words {
 		atomic.StoreUint64(&f.bits.Words[i], ^uint64(0))
 	}
 	runtime.KeepAlive(f)
 }
 
-// Saturate sets all bits of all layers; see [SyncFilter.Saturate].
+// Saturate sets all bits of all layers; see [Shared.Saturate].
 func (f *Scalable) Saturate() {
 	f.mustBeWritable()
 	f.chain.Load().saturate()
 }
 
 // Saturate sets all bits of the generations that there are: every key is found
-// for the next Span. See [SyncFilter.Saturate].
+// for the next Span. See [Shared.Saturate].
 func (w *Window) Saturate() { w.now().saturate() }
 
 func (c *chain) saturate() {

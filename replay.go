@@ -45,7 +45,7 @@ func (f *Scalable) growAnyway(c *chain) error {
 		return nil
 	}
 	plan, err := f.nextPlan(c)
-	var layer *SyncFilter
+	var layer *Shared
 	if err == nil {
 		layer, err = f.nextLayer(plan)
 	}
@@ -56,7 +56,7 @@ func (f *Scalable) growAnyway(c *chain) error {
 }
 
 // grown is c with another layer. The caller holds all gates.
-func (f *Scalable) grown(c *chain, layer *SyncFilter) *chain {
-	layers := append([]*SyncFilter{layer, c.layers[0].freeze()}, c.layers[1:]...)
+func (f *Scalable) grown(c *chain, layer *Shared) *chain {
+	layers := append([]*Shared{layer, c.layers[0].freeze()}, c.layers[1:]...)
 	return newChain(layers, layerRoom(layer.plan))
 }

@@ -51,7 +51,7 @@ func TestReplay(t *testing.T) {
 	if _, got := g.Newest(); got < room || got > room+50 { // a key may be old in another order
 		t.Errorf("room for %d keys, want %d", got, room)
 	}
-	tight := mustScale(t, bloom.ScalableConfig{First: 1000, Rate: 0.2, MaxBytes: 1024})
+	tight := mustScale(t, bloom.ScalableConfig{First: 1000, Rate: 0.2, Budget: 1024})
 	if err := tight.Replay(5, nil); err == nil {
 		t.Error("it has grown beyond its limit")
 	}

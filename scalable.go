@@ -23,7 +23,7 @@ import (
 // times as many again; and a lookup in each layer. Who knows n should say so, and
 // who learns it later can have one Filter made with [Scalable.Compact].
 //
-// Any number of goroutines may use it at once, as with [SyncFilter]: of those
+// Any number of goroutines may use it at once, as with [Shared]: of those
 // that add one key at most one is told that it is new, also while the filter
 // grows, and looking up takes no lock.
 //
@@ -55,9 +55,9 @@ type ScalableConfig struct {
 	// and on average half more bits that wait for keys.
 	Growth int
 
-	// MaxBytes is the most that the bits of all layers may take; zero means no
+	// Budget is the most that the bits of all layers may take; zero means no
 	// limit. The last layer is made as large as what is left allows.
-	MaxBytes uint64
+	Budget uint64
 
 	Seed   uint64 // of XXH3; public
 	Secret []byte // SecretBytes bytes: SipHash-2-4 in place of XXH3
@@ -93,7 +93,7 @@ func (c ScalableConfig) New() (*Scalable, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.chain.Store(newChain([]*SyncFilter{layer}, layerRoom(plan)))
+	f.chain.Store(newChain([]*Shared{layer}, layerRoom(plan)))
 	return f, nil
 }
 
@@ -120,13 +120,13 @@ func (c ScalableConfig) planned() (*Scalable, Plan, error) {
 	if err != nil {
 		return nil, Plan{}, err
 	}
-	if c.MaxBytes != 0 && plan.Bytes() > c.MaxBytes {
-		return nil, Plan{}, fmt.Errorf("%w: the first layer needs %d bytes, the limit is %d: raise the limit or the rate, or begin with fewer keys", ErrBudget, plan.Bytes(), c.MaxBytes)
+	if c.Budget != 0 && plan.Bytes() > c.Budget {
+		return nil, Plan{}, fmt.Errorf("%w: the first layer needs %d bytes, the limit is %d: raise the limit or the rate, or begin with fewer keys", ErrBudget, plan.Bytes(), c.Budget)
 	}
 	return &Scalable{config: c, hash: hash}, plan, nil
 }
 
-func newLayer(plan Plan, hash hasher) (*SyncFilter, error) {
+func newLayer(plan Plan, hash hasher) (*Shared, error) {
 	f, err := newFilter(plan, hash)
 	if err != nil {
 		return nil, err
@@ -183,10 +183,10 @@ func (f *Scalable) nextPlan(c *chain) (Plan, error) {
 		return Plan{}, fmt.Errorf("%w: there are %d layers already", ErrRate, maxLayers)
 	}
 	plan, err := f.config.layerPlan(i)
-	if err != nil || f.config.MaxBytes == 0 {
+	if err != nil || f.config.Budget == 0 {
 		return plan, err
 	}
-	left := f.config.MaxBytes - c.plan().Bytes()
+	left := f.config.Budget - c.plan().Bytes()
 	if plan.Bytes() <= left {
 		return plan, nil
 	}
@@ -195,7 +195,7 @@ func (f *Scalable) nextPlan(c *chain) (Plan, error) {
 			return smaller, nil
 		}
 	}
-	return Plan{}, fmt.Errorf("%w: the next layer needs %d bytes and the limit of %d leaves %d", ErrBudget, plan.Bytes(), f.config.MaxBytes, left)
+	return Plan{}, fmt.Errorf("%w: the next layer needs %d bytes and the limit of %d leaves %d", ErrBudget, plan.Bytes(), f.config.Budget, left)
 }
 
 // grow is for who found no room in c. It puts a chain with another layer in its
@@ -208,7 +208,7 @@ func (f *Scalable) grow(c *chain) {
 		return
 	}
 	plan, err := f.nextPlan(c)
-	var layer *SyncFilter
+	var layer *Shared
 	if err == nil {
 		layer, err = f.nextLayer(plan)
 	}
@@ -228,7 +228,7 @@ func (f *Scalable) overfull(c *chain, err error) *chain {
 
 // Err returns nil as long as the rate is kept, and otherwise says why the filter
 // could not grow: it is over-full, and stays so until Clear. The error wraps
-// [ErrBudget] when MaxBytes or the machine's memory is used up, and [ErrRate] when
+// [ErrBudget] when Budget or the machine's memory is used up, and [ErrRate] when
 // the next layer's share of the rate is less than the layout or a 64-bit hash can
 // keep.
 func (f *Scalable) Err() error { return f.chain.Load().err }
@@ -437,7 +437,7 @@ func (f *Scalable) Clear() {
 	c := f.lockedChain()
 	defer c.unlock()
 	first := c.layers[len(c.layers)-1].emptied()
-	f.chain.Store(newChain([]*SyncFilter{first}, layerRoom(first.plan)))
+	f.chain.Store(newChain([]*Shared{first}, layerRoom(first.plan)))
 	// The collector frees the other layers when no lookup is in them.
 }
 
@@ -501,7 +501,7 @@ func (f *Scalable) header() header {
 		hash:       f.hash.id,
 		keys:       f.config.First,
 		rate:       f.config.Rate,
-		parameters: [2]uint64{uint64(f.config.Growth), f.config.MaxBytes},
+		parameters: [2]uint64{uint64(f.config.Growth), f.config.Budget},
 	}
 }
 
@@ -530,7 +530,7 @@ func scalableFrom(s *stored) (*Scalable, error) {
 		return nil, fmt.Errorf("%w: growth %d at rate %g", ErrFormat, growth, s.rate)
 	}
 	f := &Scalable{
-		config: ScalableConfig{First: s.keys, Rate: s.rate, Growth: int(growth), MaxBytes: s.parameters[1]},
+		config: ScalableConfig{First: s.keys, Rate: s.rate, Growth: int(growth), Budget: s.parameters[1]},
 		hash:   storedHasher(s.hash),
 	}
 	if s.hash.Algorithm == XXH3 {
@@ -539,7 +539,7 @@ func scalableFrom(s *stored) (*Scalable, error) {
 	layers := layersFrom(s, f.hash)
 	room := layerRoom(layers[0].plan) - int64(min(layers[0].added(), math.MaxInt64))
 	c := newChain(layers, max(room, 0)) // without room the next new key makes it grow
-	if limit := f.config.MaxBytes; limit != 0 && c.plan().Bytes() > limit {
+	if limit := f.config.Budget; limit != 0 && c.plan().Bytes() > limit {
 		return nil, fmt.Errorf("%w: layers of %d bytes under a limit of %d", ErrFormat, c.plan().Bytes(), limit)
 	}
 	if room < 0 { // it was over-full, and Err must say so at once

@@ -292,7 +292,7 @@ func TestScalableAtItsLimit(t *testing.T) {
 		if raceEnabled && limit > 10_000 {
 			continue
 		}
-		f := mustScale(t, bloom.ScalableConfig{First: 1000, Rate: 0.01, MaxBytes: limit})
+		f := mustScale(t, bloom.ScalableConfig{First: 1000, Rate: 0.01, Budget: limit})
 		key := uint64(0)
 		for ; f.Err() == nil; key++ {
 			if f.AddUint64(key) && f.Plan().Bytes() > limit {
@@ -368,7 +368,7 @@ func TestScalableConfig(t *testing.T) {
 		"growth":        {bloom.ScalableConfig{Rate: 0.1, Growth: 1}, bloom.ErrConfig},
 		"much growth":   {bloom.ScalableConfig{Rate: 0.1, Growth: 17}, bloom.ErrConfig},
 		"secret":        {bloom.ScalableConfig{Rate: 0.1, Secret: []byte("short")}, bloom.ErrConfig},
-		"limit":         {bloom.ScalableConfig{First: 1e6, Rate: 0.1, MaxBytes: 1000}, bloom.ErrBudget},
+		"limit":         {bloom.ScalableConfig{First: 1e6, Rate: 0.1, Budget: 1000}, bloom.ErrBudget},
 		"low rate":      {bloom.ScalableConfig{Rate: 1e-12}, bloom.ErrRate},
 		"too many":      {bloom.ScalableConfig{First: 1 << 50, Rate: 0.1}, bloom.ErrConfig},
 		"only the rate": {bloom.ScalableConfig{Rate: 0.1}, nil},
@@ -431,10 +431,10 @@ func TestScalableCompact(t *testing.T) {
 func TestScalableModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		f, err := bloom.ScalableConfig{
-			First:    rapid.Uint64Range(1, 300).Draw(t, "first"),
-			Rate:     rapid.SampledFrom([]float64{0.5, 0.01, 1e-6}).Draw(t, "rate"),
-			Growth:   rapid.IntRange(2, 5).Draw(t, "growth"),
-			MaxBytes: rapid.SampledFrom([]uint64{0, 4096, 20_000}).Draw(t, "limit"),
+			First:  rapid.Uint64Range(1, 300).Draw(t, "first"),
+			Rate:   rapid.SampledFrom([]float64{0.5, 0.01, 1e-6}).Draw(t, "rate"),
+			Growth: rapid.IntRange(2, 5).Draw(t, "growth"),
+			Budget: rapid.SampledFrom([]uint64{0, 4096, 20_000}).Draw(t, "limit"),
 		}.New()
 		if err != nil {
 			t.Fatal(err)

@@ -122,7 +122,7 @@ func (f *Scalable) touch(hashes ...uint64) {
 
 // nextLayer makes the newest layer: at the end of the file, if there is one to
 // update.
-func (f *Scalable) nextLayer(plan Plan) (*SyncFilter, error) {
+func (f *Scalable) nextLayer(plan Plan) (*Shared, error) {
 	if f.update == nil {
 		return newLayer(plan, f.hash)
 	}
@@ -133,7 +133,7 @@ func (f *Scalable) nextLayer(plan Plan) (*SyncFilter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &SyncFilter{
+	return &Shared{
 		bits:    kernel.Paired{Words: words, Blocks: plan.Blocks, Rows: kernel.RowsFor(plan.Probes / 2)},
 		stripes: kernel.NewStripes(plan.Blocks),
 		hash:    f.hash,

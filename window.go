@@ -31,7 +31,7 @@ import (
 // that are forgotten with it; see [WindowConfig.Layers] for what that takes. A key
 // takes room once in each generation that it is added in.
 //
-// Any number of goroutines may use it at once, as with [SyncFilter]: of those
+// Any number of goroutines may use it at once, as with [Shared]: of those
 // that add a key at the same time at most one is told that it is new, also while
 // generations change, and looking up takes no lock.
 //
@@ -59,8 +59,8 @@ type Window struct {
 	step   int64        // WindowConfig.step
 	next   atomic.Int64 // when the newest generation ends, after origin
 
-	turning  sync.Mutex       // held to replace the chain
-	clean    chan *SyncFilter // empty first layers, waiting for their turn
+	turning  sync.Mutex   // held to replace the chain
+	clean    chan *Shared // empty first layers, waiting for their turn
 	cleaning sync.WaitGroup
 	further  uint64 // bytes of all layers but the first ones; guarded by turning
 	limits   windowLimits
@@ -132,7 +132,7 @@ func (c WindowConfig) New() (*Window, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.chain.Store(newRing([]*SyncFilter{<-w.clean}, []int64{0}, layerRoom(w.first)))
+	w.chain.Store(newRing([]*Shared{<-w.clean}, []int64{0}, layerRoom(w.first)))
 	w.next.Store(w.step)
 	return w, nil
 }
@@ -165,7 +165,7 @@ func (c WindowConfig) empty(first Plan, hash hasher, generations int) (*Window, 
 		hash:   hash,
 		first:  first,
 		step:   c.step(),
-		clean:  make(chan *SyncFilter, c.Generations+2),
+		clean:  make(chan *Shared, c.Generations+2),
 	}
 	for range generations {
 		layer, err := newLayer(first, hash)
@@ -219,8 +219,8 @@ func (w *Window) advance(now int64) {
 // takes microseconds. Adds that come meanwhile wait for it: a key that came after
 // the end of a generation must not get into it, or it would be forgotten too soon.
 func (w *Window) turn(start, oldest int64) {
-	layers, starts := []*SyncFilter{<-w.clean}, []int64{start}
-	var clean, dropped []*SyncFilter
+	layers, starts := []*Shared{<-w.clean}, []int64{start}
+	var clean, dropped []*Shared
 	c := w.chain.Load()
 	c.lock()
 	for i, layer := range c.layers {
@@ -252,7 +252,7 @@ func (w *Window) turn(start, oldest int64) {
 const inlineWords = 128 << 10 / 8
 
 // recycle clears first layers for their next turn, large ones in a goroutine.
-func (w *Window) recycle(layers []*SyncFilter) {
+func (w *Window) recycle(layers []*Shared) {
 	words := 0
 	for _, layer := range layers {
 		words += len(layer.bits.Words)
@@ -264,7 +264,7 @@ func (w *Window) recycle(layers []*SyncFilter) {
 	w.cleaning.Go(func() { w.clear(layers) })
 }
 
-func (w *Window) clear(layers []*SyncFilter) {
+func (w *Window) clear(layers []*Shared) {
 	for _, layer := range layers {
 		layer = layer.emptied()
 		layer.plan = w.first // an older release planned otherwise

@@ -6,7 +6,7 @@
 //	go run . -n 1e5,1e7,1e8             with 1e8 too: wants 14 GB of free memory
 //	go run . -rivals blobloom -n 1e6    Filter, the bare touch and the named ones only
 //	go run . -only split                SplitBlock beside parquet-go
-//	go run . -only sync                 SyncFilter beside Filter, and two goroutines
+//	go run . -only sync                 Shared beside Filter, and two goroutines
 //	go run . -only bulk                 a bulk build of 1e9 keys
 //	go run . -charts ../docs            the charts, as SVG
 //

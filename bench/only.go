@@ -12,8 +12,8 @@ func writeOnly(out io.Writer, only string, opt options) {
 	case "split":
 		compare(out, opt, library{"SplitBlock", newSplitBlock}, []library{touchLibrary, named(parq)})
 	case "sync":
-		compare(out, opt, filterLibrary, []library{touchLibrary, {"SyncFilter", newSyncFilter}})
-		writeScale(out, opt, "SyncFilter", func(n uint64, p float64) batchFilter { return must(bloom.NewSync(n, p)) })
+		compare(out, opt, filterLibrary, []library{touchLibrary, {"Shared", newShared}})
+		writeScale(out, opt, "Shared", func(n uint64, p float64) batchFilter { return must(bloom.NewShared(n, p)) })
 	case "bulk":
 		writeBulk(out, opt)
 	}

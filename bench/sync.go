@@ -2,8 +2,8 @@ package main
 
 import "github.com/bloomery/bloom"
 
-func newSyncFilter(n uint64, p float64) *contender {
-	f := must(bloom.NewSync(n, p))
+func newShared(n uint64, p float64) *contender {
+	f := must(bloom.NewShared(n, p))
 	answers := make([]bool, maxKeys)
 	return &contender{
 		bits:  float64(f.Plan().Bits),

@@ -62,8 +62,8 @@ var targets = []target{
 	{"hashes one by one", "SplitBlock", singleHashes, parq, singleHashes, everySize(faster(1.5, 1.5, 1.5))},
 	{"batch of hashes", "SplitBlock", batchHashes, parq, batchHashes, everySize(faster(1.5, 1.5, 1.5))},
 
-	{"batch of 16-byte keys", "SyncFilter", batchKeys, "Filter", batchKeys, everySize(within(1.5, 1.5, 1.5, 2))},
-	{"batch of hashes", "SyncFilter", batchHashes, "Filter", batchHashes, everySize(within(1.5, 1.5, 1.5, 2))},
+	{"batch of 16-byte keys", "Shared", batchKeys, "Filter", batchKeys, everySize(within(1.5, 1.5, 1.5, 2))},
+	{"batch of hashes", "Shared", batchHashes, "Filter", batchHashes, everySize(within(1.5, 1.5, 1.5, 2))},
 }
 
 func everySize(l limit) map[uint64]limit { return map[uint64]limit{1e5: l, 1e7: l, 1e8: l} }

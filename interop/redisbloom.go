@@ -95,7 +95,7 @@ func Budget(limitBytes uint64) (grant func(bytes uint64) error, release func(byt
 // too rare to count. [Chain.Report] says what the rate is.
 //
 // Any number of goroutines may use a chain at once, except for Close, and adding
-// has one winner, as in [bloom.SyncFilter]: when goroutines race to add one key,
+// has one winner, as in [bloom.Shared]: when goroutines race to add one key,
 // at most one is told that it is new, and the key is contained as soon as any of
 // these calls has returned. Looking up takes no lock. Adding takes the chain's
 // gate, alone, which lets it set bits with plain stores; where another has it and

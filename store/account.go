@@ -26,7 +26,7 @@ var (
 	chainBytes  = allocated[interop.Chain]()
 	textBytes   = allocated[text]()
 	pairedBytes = allocated[paired]() + allocated[hashed]()
-	layerBytes  = allocated[bloom.SyncFilter]()
+	layerBytes  = allocated[bloom.Shared]()
 
 	// A Scalable or Window has a chain of layers, with lists as long as it.
 	growingBytes = allocated[bloom.Scalable]() + 128

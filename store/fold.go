@@ -15,7 +15,7 @@ func (p *paired) fold(v *value, by uint64) error {
 		return err
 	}
 	defer l.unpin(bits)
-	err = p.twin.Union(bits.SyncFilter, func() error {
+	err = p.twin.Union(bits.Shared, func() error {
 		l.between()
 		if v.isDropped() {
 			return errDropped

@@ -142,7 +142,7 @@ func (m *merge) copy() (estimates []float64, err error) {
 		return estimates, err
 	case *paired:
 		bits := m.ours.(shared)
-		if err := bits.Union(m.theirs.(shared).SyncFilter, m.between); err != nil {
+		if err := bits.Union(m.theirs.(shared).Shared, m.between); err != nil {
 			return nil, err
 		}
 		return []float64{bits.Report().Keys}, nil
@@ -272,7 +272,7 @@ func (v *value) mergeAgain(from *value, items []uint64) error {
 		if !ok || !ok2 || len(items) != 1 {
 			return errors.New("the filters to merge cannot be merged")
 		}
-		if err := into.Union(other.SyncFilter, nil); err != nil {
+		if err := into.Union(other.Shared, nil); err != nil {
 			return err
 		}
 		ours.setItems(items[0])

@@ -10,7 +10,7 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// paired is a filter of our own: a bloom.SyncFilter of fixed size, a
+// paired is a filter of our own: a bloom.Shared of fixed size, a
 // bloom.Scalable, or a bloom.Window, which looks after its room itself: see window.go.
 type paired struct {
 	local *Local
@@ -27,7 +27,7 @@ type paired struct {
 	// changes only while left is used up, and is found out then.
 	layer uint32
 
-	twin *bloom.SyncFilter // of a fold under way: gets all adds, too; guarded by the gate
+	twin *bloom.Shared // of a fold under way: gets all adds, too; guarded by the gate
 
 	moving   sync.Mutex // held by who loads a chunk
 	incoming *incoming  // a dump that is being loaded, guarded by the gate
@@ -50,9 +50,9 @@ type hashed interface {
 	io.Closer
 }
 
-// shared makes a SyncFilter one of them, which takes its secret before it is
+// shared makes a Shared one of them, which takes its secret before it is
 // shared.
-type shared struct{ *bloom.SyncFilter }
+type shared struct{ *bloom.Shared }
 
 func (shared) SetSecret([]byte) error { return nil }
 
@@ -130,7 +130,7 @@ func (l *Local) newPaired(spec Spec) (body, error) {
 		}
 		bytes = lockedBytes(plan)
 		build = func() (hashed, error) {
-			f, err := config.NewSync()
+			f, err := config.NewShared()
 			return shared{f}, err
 		}
 	}

@@ -23,7 +23,7 @@ const (
 	// of classic filters; see interop.Chain.
 	RedisBloom
 
-	// Paired is our own layout: a bloom.SyncFilter, or a bloom.Scalable where it
+	// Paired is our own layout: a bloom.Shared, or a bloom.Scalable where it
 	// may grow. Fewer bits, one or two cache misses, and beyond 2^30 keys.
 	Paired
 

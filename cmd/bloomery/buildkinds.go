@@ -128,7 +128,7 @@ func (b *buildCommand) makeFilter(f *filterFile, keys uint64) error {
 		counting, made := c.NewCounting()
 		f.Filter, err = orNone(countingFilter{counting}, made)
 	case bloom.KindScalable.String():
-		f.Filter, err = orNone(bloom.ScalableConfig{First: keys, Rate: c.Rate, MaxBytes: uint64(b.budget), Seed: uint64(b.seed), Secret: secret}.New())
+		f.Filter, err = orNone(bloom.ScalableConfig{First: keys, Rate: c.Rate, Budget: uint64(b.budget), Seed: uint64(b.seed), Secret: secret}.New())
 	case bloom.KindWindow.String():
 		if b.span <= 0 {
 			return usagef("say with --span how long a window remembers, like --span 24h")

@@ -177,7 +177,7 @@ func (d *dedupeCommand) open(sources []*source, tell *teller) (remembered, error
 		if keys == 0 {
 			keys = d.guess(sources)
 		}
-		f, err := bloom.ScalableConfig{First: keys, Rate: rate, MaxBytes: budget}.New()
+		f, err := bloom.ScalableConfig{First: keys, Rate: rate, Budget: budget}.New()
 		if errors.Is(err, bloom.ErrRate) {
 			err = fmt.Errorf("%w; a filter that grows begins with a fifth of the rate: give a higher -p, or -n without --grow", err)
 		}

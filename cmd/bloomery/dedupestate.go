@@ -121,10 +121,10 @@ func (d *dedupeCommand) suitsScalable(c bloom.ScalableConfig) error {
 		return fmt.Errorf("%s: grows, and does not stop at %s keys: leave -n out, or begin another file", d.state, commas(keys))
 	case keys != 0 && keys != c.First:
 		return fmt.Errorf("%s: was begun for %s keys, not %s: leave -n out, or begin another file", d.state, commas(c.First), commas(keys))
-	case d.budget != 0 && c.MaxBytes == 0:
+	case d.budget != 0 && c.Budget == 0:
 		return fmt.Errorf("%s: was made without --budget, and cannot take one later: leave it out, or begin another file", d.state)
-	case d.budget != 0 && c.MaxBytes != uint64(d.budget):
-		return fmt.Errorf("%s: was made with --budget %d, which cannot change later: leave it out, or begin another file", d.state, c.MaxBytes)
+	case d.budget != 0 && c.Budget != uint64(d.budget):
+		return fmt.Errorf("%s: was made with --budget %d, which cannot change later: leave it out, or begin another file", d.state, c.Budget)
 	}
 	return d.suitsRate(c.Rate)
 }
@@ -169,7 +169,7 @@ func (d *dedupeCommand) createState(sources []*source, limit *limit) (remembered
 		if keys == 0 {
 			keys = d.guess(sources)
 		}
-		f, err := bloom.ScalableConfig{First: keys, Rate: rate, MaxBytes: budget}.Create(d.state)
+		f, err := bloom.ScalableConfig{First: keys, Rate: rate, Budget: budget}.Create(d.state)
 		return growingSeen{f, limit.of(growthAdvice(d.budget, stateGrowthAdvice))}, d.stateError(err)
 	}
 	f, err := bloom.Config{Keys: keys, Rate: rate, Budget: budget}.Create(d.state, nil)

@@ -15,7 +15,7 @@ const racers = 64
 
 // race has goroutines add the keys 0..n-1 to f at once, each in an order of its
 // own, half of them in batches. It returns how often each key was told new.
-func race(f *bloom.SyncFilter, n uint64) []uint32 {
+func race(f *bloom.Shared, n uint64) []uint32 {
 	told := make([]uint32, n)
 	var wait sync.WaitGroup
 	for g := range uint64(racers) {
@@ -92,7 +92,7 @@ func raceKeys() uint64 {
 // exactly one.
 func TestOneWinner(t *testing.T) {
 	n := raceKeys()
-	f, err := bloom.NewSync(n, 1e-9)
+	f, err := bloom.NewShared(n, 1e-9)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestWinnersAmongFalsePositives(t *testing.T) {
 		mean += alone[i] / 10
 		f.Close()
 	}
-	shared, err := bloom.NewSync(n, 0.01)
+	shared, err := bloom.NewShared(n, 0.01)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +156,7 @@ func TestSyncHasTheSameBits(t *testing.T) {
 	for _, secret := range [][]byte{nil, []byte("sixteen byte key")} {
 		c := bloom.Config{Keys: 10_000, Rate: 1e-4, Secret: secret}
 		f := mustNew(t, c)
-		s, err := c.NewSync()
+		s, err := c.NewShared()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +211,7 @@ func TestSyncHasTheSameBits(t *testing.T) {
 // TestSnapshotWhileAdding: a snapshot holds every key whose Add had returned.
 func TestSnapshotWhileAdding(t *testing.T) {
 	n := raceKeys() / 2
-	f, err := bloom.NewSync(n, 1e-3)
+	f, err := bloom.NewShared(n, 1e-3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestSnapshotWhileAdding(t *testing.T) {
 }
 
 func TestSyncNoAllocations(t *testing.T) {
-	f, err := bloom.NewSync(100_000, 0.01)
+	f, err := bloom.NewShared(100_000, 0.01)
 	if err != nil {
 		t.Fatal(err)
 	}

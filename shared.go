@@ -11,7 +11,7 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// SyncFilter is a [Filter] that any number of goroutines may add to and read at
+// Shared is a [Filter] that any number of goroutines may add to and read at
 // once: the same bits, the same rate, the same file.
 //
 // Adding has one winner. When goroutines race to add one key, at most one is
@@ -28,7 +28,7 @@ import (
 //
 // Adding takes one of 4,096 locks, chosen by the key's block, and only when a
 // bit is missing.
-type SyncFilter struct {
+type Shared struct {
 	bits    kernel.Paired
 	stripes []kernel.Stripe
 	hash    hasher
@@ -39,14 +39,14 @@ type SyncFilter struct {
 	meta   map[string]string
 }
 
-// NewSync returns an empty filter for n keys at false-positive rate p, for many
+// NewShared returns an empty filter for n keys at false-positive rate p, for many
 // goroutines; see [New].
-func NewSync(n uint64, p float64) (*SyncFilter, error) {
-	return Config{Keys: n, Rate: p}.NewSync()
+func NewShared(n uint64, p float64) (*Shared, error) {
+	return Config{Keys: n, Rate: p}.NewShared()
 }
 
-// NewSync returns an empty filter of the planned size, for many goroutines.
-func (c Config) NewSync() (*SyncFilter, error) {
+// NewShared returns an empty filter of the planned size, for many goroutines.
+func (c Config) NewShared() (*Shared, error) {
 	f, err := c.New()
 	if err != nil {
 		return nil, err
@@ -54,14 +54,14 @@ func (c Config) NewSync() (*SyncFilter, error) {
 	return f.Share(), nil
 }
 
-// Share moves the filter's bits into a SyncFilter, without copying them. f must
+// Share moves the filter's bits into a Shared, without copying them. f must
 // not be used any more: it is as a closed filter, without a plan and a hash. It
 // panics if f was opened read-only.
-func (f *Filter) Share() *SyncFilter {
+func (f *Filter) Share() *Shared {
 	if f.readOnly {
 		panicReadOnly()
 	}
-	s := &SyncFilter{
+	s := &Shared{
 		bits:    f.bits,
 		stripes: kernel.NewStripes(f.bits.Blocks),
 		hash:    f.hash,
@@ -78,7 +78,7 @@ func (f *Filter) Share() *SyncFilter {
 // returned before the call, and perhaps with some that are being added. It has
 // memory of its own: close it when it is no longer needed, or drop it; see
 // [Filter.Close]. The error wraps [ErrBudget] if there is no memory for it.
-func (f *SyncFilter) Snapshot() (*Filter, error) {
+func (f *Shared) Snapshot() (*Filter, error) {
 	f.mustBeOpen()
 	g, err := newFilter(f.plan, f.hash)
 	if err != nil {
@@ -93,32 +93,32 @@ func (f *SyncFilter) Snapshot() (*Filter, error) {
 
 // Add puts key into the filter and reports whether it is certainly new; see
 // [Filter.Add].
-func (f *SyncFilter) Add(key []byte) bool { return f.AddHash(f.hash.bytes(key)) }
+func (f *Shared) Add(key []byte) bool { return f.AddHash(f.hash.bytes(key)) }
 
 // AddString is Add for a string: the same bytes give the same bits.
-func (f *SyncFilter) AddString(key string) bool { return f.AddHash(f.hash.string(key)) }
+func (f *Shared) AddString(key string) bool { return f.AddHash(f.hash.string(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
-func (f *SyncFilter) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
+func (f *Shared) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
 
 // AddHash is Add for a key that is hashed already; see [Filter.AddHash].
-func (f *SyncFilter) AddHash(h uint64) bool {
+func (f *Shared) AddHash(h uint64) bool {
 	isNew := f.bits.AddSync(f.stripes, h)
 	f.keepAlive()
 	return isNew
 }
 
 // Contains reports whether key is probably in the filter; see [Filter.Contains].
-func (f *SyncFilter) Contains(key []byte) bool { return f.ContainsHash(f.hash.bytes(key)) }
+func (f *Shared) Contains(key []byte) bool { return f.ContainsHash(f.hash.bytes(key)) }
 
 // ContainsString is Contains for a string.
-func (f *SyncFilter) ContainsString(key string) bool { return f.ContainsHash(f.hash.string(key)) }
+func (f *Shared) ContainsString(key string) bool { return f.ContainsHash(f.hash.string(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
-func (f *SyncFilter) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }
+func (f *Shared) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }
 
 // ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
-func (f *SyncFilter) ContainsHash(h uint64) bool {
+func (f *Shared) ContainsHash(h uint64) bool {
 	found := f.bits.ContainsSync(h)
 	f.keepAlive()
 	return found
@@ -126,21 +126,21 @@ func (f *SyncFilter) ContainsHash(h uint64) bool {
 
 // AddMany adds the keys one after the other, between those of other goroutines,
 // and returns how many were certainly new; see [Filter.AddMany].
-func (f *SyncFilter) AddMany(keys [][]byte, isNew []bool) int {
+func (f *Shared) AddMany(keys [][]byte, isNew []bool) int {
 	return f.hash.hashMany(keys, isNew, f.addBatch)
 }
 
 // AddStrings is AddMany for strings.
-func (f *SyncFilter) AddStrings(keys []string, isNew []bool) int {
+func (f *Shared) AddStrings(keys []string, isNew []bool) int {
 	return f.hash.hashStrings(keys, isNew, f.addBatch)
 }
 
 // AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
-func (f *SyncFilter) AddHashes(hashes []uint64, isNew []bool) int {
+func (f *Shared) AddHashes(hashes []uint64, isNew []bool) int {
 	return inParts(hashes, isNew, f.addBatch)
 }
 
-func (f *SyncFilter) addBatch(hashes []uint64, isNew []bool) int {
+func (f *Shared) addBatch(hashes []uint64, isNew []bool) int {
 	n := f.bits.AddBatchSync(f.stripes, hashes, isNew)
 	f.keepAlive()
 	return n
@@ -148,7 +148,7 @@ func (f *SyncFilter) addBatch(hashes []uint64, isNew []bool) int {
 
 // ContainsMany returns how many of the keys are probably in the filter; see
 // [Filter.ContainsMany].
-func (f *SyncFilter) ContainsMany(keys [][]byte, found []bool) int {
+func (f *Shared) ContainsMany(keys [][]byte, found []bool) int {
 	var recent kernel.Recent
 	return f.hash.hashMany(keys, found, func(hashes []uint64, found []bool) int {
 		return f.containsBatch(hashes, found, &recent)
@@ -156,7 +156,7 @@ func (f *SyncFilter) ContainsMany(keys [][]byte, found []bool) int {
 }
 
 // ContainsStrings is ContainsMany for strings.
-func (f *SyncFilter) ContainsStrings(keys []string, found []bool) int {
+func (f *Shared) ContainsStrings(keys []string, found []bool) int {
 	var recent kernel.Recent
 	return f.hash.hashStrings(keys, found, func(hashes []uint64, found []bool) int {
 		return f.containsBatch(hashes, found, &recent)
@@ -165,34 +165,34 @@ func (f *SyncFilter) ContainsStrings(keys []string, found []bool) int {
 
 // ContainsHashes is ContainsMany for keys that are hashed already; see
 // [Filter.AddHash].
-func (f *SyncFilter) ContainsHashes(hashes []uint64, found []bool) int {
+func (f *Shared) ContainsHashes(hashes []uint64, found []bool) int {
 	var recent kernel.Recent
 	return inParts(hashes, found, func(hashes []uint64, found []bool) int {
 		return f.containsBatch(hashes, found, &recent)
 	})
 }
 
-func (f *SyncFilter) containsBatch(hashes []uint64, found []bool, recent *kernel.Recent) int {
+func (f *Shared) containsBatch(hashes []uint64, found []bool, recent *kernel.Recent) int {
 	n := f.bits.ContainsBatchSync(hashes, found, recent)
 	f.keepAlive()
 	return n
 }
 
 // Hash returns the hash of key that AddHash and ContainsHash take.
-func (f *SyncFilter) Hash(key []byte) uint64 { return f.hash.bytes(key) }
+func (f *Shared) Hash(key []byte) uint64 { return f.hash.bytes(key) }
 
 // HashString is Hash for a string.
-func (f *SyncFilter) HashString(key string) uint64 { return f.hash.string(key) }
+func (f *Shared) HashString(key string) uint64 { return f.hash.string(key) }
 
 // HashIdentity says which hash fills the filter.
-func (f *SyncFilter) HashIdentity() HashIdentity { return f.hash.id }
+func (f *Shared) HashIdentity() HashIdentity { return f.hash.id }
 
 // Plan returns the sizing in force: n, p, m and k.
-func (f *SyncFilter) Plan() Plan { return f.plan }
+func (f *Shared) Plan() Plan { return f.plan }
 
 // Report reads the filter's bits and says how full it is and what its rate is
 // now; see [Filter.Report].
-func (f *SyncFilter) Report() Report {
+func (f *Shared) Report() Report {
 	f.mustBeOpen()
 	var words [kernel.WordsPerBlock]uint64
 	r := sampled(f.plan, func(block uint64) (float64, int) {
@@ -204,17 +204,17 @@ func (f *SyncFilter) Report() Report {
 	return r
 }
 
-func (f *SyncFilter) added() uint64 { return kernel.Added(f.stripes) }
+func (f *Shared) added() uint64 { return kernel.Added(f.stripes) }
 
 // Meta returns a copy of the user metadata.
-func (f *SyncFilter) Meta() map[string]string {
+func (f *Shared) Meta() map[string]string {
 	f.noting.Lock()
 	defer f.noting.Unlock()
 	return maps.Clone(f.meta)
 }
 
 // SetMeta replaces the user metadata; see [Filter.SetMeta].
-func (f *SyncFilter) SetMeta(meta map[string]string) error {
+func (f *Shared) SetMeta(meta map[string]string) error {
 	if _, err := appendMeta(nil, meta); err != nil {
 		return err
 	}
@@ -225,11 +225,11 @@ func (f *SyncFilter) SetMeta(meta map[string]string) error {
 }
 
 // WriteTo writes the filter as a file, which [Read] and [Load] read as a Filter;
-// [Filter.Share] makes it a SyncFilter again. Nobody waits for it, and it copies a
+// [Filter.Share] makes it a Shared again. Nobody waits for it, and it copies a
 // MiB at a time: the file has every key whose Add returned before the call, and
-// perhaps some that are added while it is written. [SyncFilter.Snapshot] is a copy
+// perhaps some that are added while it is written. [Shared.Snapshot] is a copy
 // of one moment.
-func (f *SyncFilter) WriteTo(w io.Writer) (int64, error) {
+func (f *Shared) WriteTo(w io.Writer) (int64, error) {
 	s, err := f.stored()
 	if err != nil {
 		return 0, err
@@ -238,7 +238,7 @@ func (f *SyncFilter) WriteTo(w io.Writer) (int64, error) {
 }
 
 // stored is the filter as it is written while others add to it.
-func (f *SyncFilter) stored() (*stored, error) {
+func (f *Shared) stored() (*stored, error) {
 	f.mustBeOpen()
 	added := f.added() // before the bits, so that it never counts a key that is not there
 	s := newStored(
@@ -252,13 +252,13 @@ func (f *SyncFilter) stored() (*stored, error) {
 }
 
 // Save writes the filter to a file at path, as WriteTo does; see [Filter.Save].
-func (f *SyncFilter) Save(path string) error { return save(path, f.WriteTo) }
+func (f *Shared) Save(path string) error { return save(path, f.WriteTo) }
 
 // Union adds everything that g holds to f, while others may add to both and look
 // keys up: see [Filter.Union]. What is added to g meanwhile may come along or not.
 // between, if not nil, is called after each MiB, and ends the union by an error: f
 // then has some of g's bits.
-func (f *SyncFilter) Union(g *SyncFilter, between func() error) error {
+func (f *Shared) Union(g *Shared, between func() error) error {
 	f.mustBeOpen()
 	g.mustBeOpen()
 	switch {
@@ -292,7 +292,7 @@ func (f *SyncFilter) Union(g *SyncFilter, between func() error) error {
 // Clear empties the filter while nobody can add to it: it waits for the adds under
 // way and holds up those that come. A lookup that runs beside it may answer
 // either way.
-func (f *SyncFilter) Clear() {
+func (f *Shared) Clear() {
 	f.mustBeOpen()
 	for i := range f.stripes {
 		f.stripes[i].Lock()
@@ -308,20 +308,20 @@ func (f *SyncFilter) Clear() {
 // Close releases the memory at once. It must not run beside any other method: a
 // filter that other goroutines may still be using is dropped instead, as in the
 // example of package bloom, "Swap"; see [Filter.Close].
-func (f *SyncFilter) Close() error {
+func (f *Shared) Close() error {
 	f.bits = kernel.Paired{}
 	return f.memory.Close()
 }
 
-func (f *SyncFilter) String() string {
+func (f *Shared) String() string {
 	return fmt.Sprintf("shared filter: %v; %v", f.plan, f.hash.id)
 }
 
 // mustBeOpen is for saving; see [Filter.mustBeOpen].
-func (f *SyncFilter) mustBeOpen() {
+func (f *Shared) mustBeOpen() {
 	if f.bits.Blocks == 0 {
 		panic("bloom: the filter is closed, or was never made")
 	}
 }
 
-func (f *SyncFilter) keepAlive() { runtime.KeepAlive(f) }
+func (f *Shared) keepAlive() { runtime.KeepAlive(f) }
