@@ -109,7 +109,7 @@ purego:
 32-bit:
 	@echo "== go test, GOARCH=386"
 	@if [ "$$($(GO) env GOHOSTOS)/$$($(GO) env GOHOSTARCH)" != linux/amd64 ]; then echo "not run: this is not Linux on amd64"; exit 0; fi; \
-	CGO_ENABLED=0 GOARCH=386 $(GO) test -short -skip '$(SLOW)' -timeout $(TIMEOUT) . ./interop ./internal/elementary ./internal/kernel ./internal/scheme
+	CGO_ENABLED=0 GOARCH=386 $(GO) test -short -skip '$(SLOW)' -timeout $(TIMEOUT) . ./redisbloom ./interop ./internal/elementary ./internal/kernel ./internal/scheme
 
 # arm64 fuses floating-point operations, s390x does, too, and is big-endian.
 other-processors: ## the same bits and files on arm64 and s390x, under qemu-user, which it installs
@@ -127,7 +127,7 @@ other-processors: ## the same bits and files on arm64 and s390x, under qemu-user
 	@for pair in arm64:aarch64 s390x:s390x; do \
 		echo "== go test, GOARCH=$${pair%:*}"; \
 		CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec "qemu-$${pair#*:}-static" -short -run '$(PORTABLE)' -timeout 20m \
-			. ./interop ./internal/elementary || exit 1; \
+			. ./redisbloom ./interop ./internal/elementary || exit 1; \
 	done
 	@echo "== go build, GOOS=js GOARCH=wasm"; GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build ./...
 

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // arrival is a pattern in which keys come to a Window.
@@ -221,9 +221,9 @@ func TestArrivalRates(t *testing.T) {
 			rows = append(rows, m)
 		}
 		if rate < 1e-2 {
-			continue // RedisBloom's own double hashing misses low rates; see interop.Chain
+			continue // RedisBloom's own double hashing misses low rates; see redisbloom.Filter
 		}
-		f, err := interop.NewChain(interop.ChainConfig{Keys: n / 100, Rate: rate, Growth: 2})
+		f, err := redisbloom.New(redisbloom.Config{Keys: n / 100, Rate: rate, Growth: 2})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,7 +2,7 @@
 // answers exactly as they do.
 //
 // Each format has a file, with functions of its own that return a
-// [bloom.Classic], a [bloom.SplitBlock] or a [Chain]; and a row in the table
+// [bloom.Classic], a [bloom.SplitBlock] or a [redisbloom.Filter]; and a row in the table
 // [Formats], for programs that take a file as it comes: [Recognise] tells the
 // format by the first bytes, [Format.Read] reads it, [File.Write] writes it back
 // or in another format whose bits mean the same.
@@ -25,6 +25,7 @@ import (
 	"slices"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // ErrScheme: a filter whose bits mean something else in the format that is to be
@@ -44,7 +45,7 @@ type Filter interface {
 
 // File is a filter and what else its file says.
 type File struct {
-	Filter // a *bloom.Classic, a *bloom.SplitBlock or a *Chain
+	Filter // a *bloom.Classic, a *bloom.SplitBlock or a *redisbloom.Filter
 
 	Format *Format
 	Data   []byte // free data behind the filter: DCSO files can carry some
@@ -67,12 +68,12 @@ type File struct {
 // formats that need none.
 type Options struct {
 	// Limit is the most bytes to read; zero means no limit. It bounds neither what
-	// the bytes unpack to, nor what keys that are added later take: a [Chain] grows.
+	// the bytes unpack to, nor what keys that are added later take: a [redisbloom.Filter] grows.
 	// See Grant.
 	Limit int64
 
-	// Grant and Release are those of the [Chain] that a format of RedisBloom's reads
-	// as: see [ChainConfig]. Grant is asked before memory is taken for the bits of
+	// Grant and Release are those of the [redisbloom.Filter] that a format of RedisBloom's reads
+	// as: see [redisbloom.Config]. Grant is asked before memory is taken for the bits of
 	// each layer, with what they unpack to. Read's error is then Grant's, and what
 	// was granted is given back; what is read gives it back by Close. Nil means no
 	// limit. Other formats take no more memory than a few times what they read, of
@@ -221,7 +222,7 @@ func (f *File) classicUnder(schemes ...bloom.Scheme) (*bloom.Classic, error) {
 			return filter, nil
 		}
 		return nil, otherScheme(filter.Scheme(), schemes[0])
-	case *Chain: // whose own formats take it as it is
+	case *redisbloom.Filter: // whose own formats take it as it is
 		if layers := filter.Info().Filters; layers > 1 {
 			return nil, fmt.Errorf("%w: the chain has several layers, %d, which only RedisBloom's formats have: build the filter again from its keys", ErrScheme, layers)
 		}

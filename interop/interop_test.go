@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // TestWriters writes every filter in every format: only those whose bits mean the
@@ -17,12 +18,12 @@ import (
 // told of.
 func TestWriters(t *testing.T) {
 	filters := map[string]interop.Filter{
-		"a chain":           mustChain(t, interop.ChainConfig{}),
-		"a chain of two":    mustChain(t, interop.ChainConfig{}),
+		"a chain":           mustChain(t, redisbloom.Config{}),
+		"a chain of two":    mustChain(t, redisbloom.Config{}),
 		"split blocks":      emptyBlocks(t, 2),
 		"other split block": nil,
 	}
-	if err := filters["a chain of two"].(*interop.Chain).Grow(); err != nil {
+	if err := filters["a chain of two"].(*redisbloom.Filter).Grow(); err != nil {
 		t.Fatal(err)
 	}
 	seeded, err := bloom.Config{Keys: 100, Rate: 0.01, Seed: 1}.NewSplitBlock()
@@ -161,3 +162,5 @@ func TestJSONEnds(t *testing.T) {
 		}
 	}
 }
+
+func numbered(i int) []byte { return fmt.Appendf(nil, "https://example.com/%d", i) }

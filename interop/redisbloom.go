@@ -1,441 +1,91 @@
 package interop
 
 import (
-	"errors"
 	"fmt"
-	"math"
-	"reflect"
-	"runtime"
-	"sync"
-	"sync/atomic"
+	"io"
 
 	"github.com/bloomery/bloom"
-	"github.com/bloomery/bloom/internal/kernel"
-	"github.com/bloomery/bloom/internal/memory"
-	"github.com/bloomery/bloom/internal/scheme"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
-// Errors of a [Chain]. Their texts are RedisBloom's, behind the word ERR.
-var (
-	// ErrFull: the chain does not scale, and holds as many keys as it was made
-	// for. The key was not added.
-	ErrFull = errors.New("non scaling filter is full")
-
-	// ErrInsert: the key needs another layer, which cannot be had; the error
-	// wraps what the chain's Grant says, too. The key was not added.
-	ErrInsert = errors.New("problem inserting into filter")
-)
-
-// Pair is the two hashes that RedisBloom makes of a key; see [HashRedisBloom].
-type Pair = [2]uint64
-
-// HashRedisBloom returns the two hashes of a key, which are all that a [Chain]
-// needs to know of it. Any chain takes them.
-func HashRedisBloom(key []byte) (a, b uint64) { return scheme.RedisBloomHashes(key) }
-
-// HashManyRedisBloom sets pairs[i] to the hashes of keys[i]. pairs is as long as
-// keys.
-func HashManyRedisBloom(keys [][]byte, pairs []Pair) {
-	pairs = pairs[:len(keys)]
-	for i, key := range keys {
-		pairs[i][0], pairs[i][1] = scheme.RedisBloomHashes(key)
-	}
+// redisBloomFormat is a file with a dump in it: RedisBloom itself has no files, only the
+// pairs that BF.SCANDUMP answers. Their data, one behind the other, is the file:
+// the header, and the bytes of all links. Nothing in it is a magic number, but a
+// header that agrees with itself and the file's size is not met by chance.
+var redisBloomFormat = &Format{
+	Name:    "redisbloom",
+	About:   "RedisBloom: the data of all answers of BF.SCANDUMP, one behind the other",
+	Matches: redisbloom.Recognise,
+	plans:   true,
+	read:    readRedisBloom,
+	write:   writeRedisBloom,
 }
 
-// ChainConfig says what [Chain] to make. The zero ChainConfig is what BF.ADD
-// makes of a new name.
-type ChainConfig struct {
-	Keys uint64  // of the first layer, BF.RESERVE's capacity; zero means 100
-	Rate float64 // BF.RESERVE's error rate, 0 < Rate < 1; zero means 0.01
-
-	// Growth is how many times as many keys the next layer is for, BF.RESERVE's
-	// EXPANSION; zero means 2. NonScaling: there is no next layer.
-	Growth     uint32
-	NonScaling bool
-
-	// Grant, if not nil, is asked before each layer is made, with the bytes that it
-	// takes: those of its bits, and some 150 more. It refuses by an error. Release, if not nil, gets back what
-	// was granted to layers that could not be made after all, and, by
-	// [Chain.Close], to all. They may be called with the chain locked, so they must
-	// not use the chain. See [Budget].
-	Grant   func(bytes uint64) error
-	Release func(bytes uint64)
+// redisDumpFormat is what Redis answers to DUMP of a RedisBloom filter.
+var redisDumpFormat = &Format{
+	Name:    "redis-dump",
+	About:   "Redis: DUMP of a RedisBloom filter, for RESTORE",
+	Matches: func(head []byte, _ int64) bool { return redisbloom.RecognisePayload(head) },
+	plans:   true,
+	read:    readRedisDump,
+	write:   writeRedisDump,
 }
 
-// Budget returns the Grant and the Release of so many bytes, for any number of
-// chains together. Grant's error wraps [bloom.ErrBudget] and names the bytes.
-func Budget(limitBytes uint64) (grant func(bytes uint64) error, release func(bytes uint64)) {
-	var used atomic.Uint64
-	grant = func(bytes uint64) error {
-		for {
-			taken := used.Load()
-			if bytes > limitBytes-taken {
-				return fmt.Errorf("%w: %d bytes are needed, and of %d bytes %d are taken", bloom.ErrBudget, bytes, limitBytes, taken)
-			}
-			if used.CompareAndSwap(taken, taken+bytes) {
-				return nil
-			}
-		}
-	}
-	return grant, func(bytes uint64) { used.Add(-bytes) }
+func readRedisBloom(r io.Reader, o Options) (*File, error) {
+	return redisBloomFile(redisbloom.Config{Grant: o.Grant, Release: o.Release}.Read(r))
 }
 
-// Chain is RedisBloom's filter, live: the same bits, the same answers and the
-// same dumps as the module's BF commands give. It is a chain of layers, each a
-// classic Bloom filter for more keys and half the rate of the one before. A key
-// is contained if any layer has it; new ones go to the newest layer, and when that
-// has as many as it was made for, the next new key appends another. RedisBloom
-// 2.8.20 is the model; later ones differ only in the largest rate they take, 0.25,
-// which is for the caller to see to.
-//
-// Where a layer has few bits, its rate is far above the one that was asked for, in
-// RedisBloom and so here: some keys' positions coincide, and one key in m has all
-// of them in one place if m is a power of two. 16 keys at 1e-6 get 512 bits and a
-// rate of 2e-3. From some thousands of keys at 1e-4, or a million at 1e-6, this is
-// too rare to count. [Chain.Report] says what the rate is.
-//
-// Any number of goroutines may use a chain at once, except for Close, and adding
-// has one winner, as in [bloom.Shared]: when goroutines race to add one key,
-// at most one is told that it is new, and the key is contained as soon as any of
-// these calls has returned. Looking up takes no lock. Adding takes the chain's
-// gate, alone, which lets it set bits with plain stores; where another has it and
-// the newest layer is large, goroutines go through the gate together, each under
-// the lock of its key's stripe, and set bits with atomic ones. Growing takes the
-// gate alone. So "is it in any layer, and if not, into the newest" is one step.
-//
-// Measured with ready hashes at 1e7 keys, adding alone took less than half of the
-// time that it took under stripes; hence both.
-type Chain struct {
-	newest  atomic.Pointer[layer] // nil after Close
-	gate    sync.RWMutex
-	grant   func(bytes uint64) error // these two may be nil
-	release func(bytes uint64)
-	growth  uint32
-	options uint32
+func readRedisDump(r io.Reader, o Options) (*File, error) {
+	return redisBloomFile(redisbloom.Config{Grant: o.Grant, Release: o.Release}.ReadPayload(r))
 }
 
-// layer is one filter of a chain. But for its bits and size it does not change,
-// and those only while it is the newest, or by [Chain.Replay] and
-// [Chain.LoadChunk].
-type layer struct {
-	size    uint64 // keys that were new; atomic, and first, where 32-bit machines align it
-	bits    kernel.Modular
-	stripes []kernel.Stripe // nil: who adds must be alone
-	older   *layer
-	entries uint64 // keys it was made for
-	rate    float64
-	perKey  float64 // bits per key, before rounding
-	memory  *memory.Mapping
-	index   uint32 // from the oldest, 0
-	n2      uint8  // of very old dumps: log2 of the bits; else zero
-	granted bool   // the chain's Grant was asked for its bytes
-}
-
-// RedisBloom's option bits, as headers have them.
-const (
-	optNoRound   = 1
-	optBitsGiven = 2
-	optForce64   = 4 // MurmurHash64A; RedisBloom before 2.0 had a hash of 32 bits
-	optNoScaling = 8
-	optKnown     = optNoRound | optBitsGiven | optForce64 | optNoScaling
-)
-
-const (
-	stripedBytes = 1 << 20 // layers from here on have stripes, which take less than 2% more
-	layerStripes = 256
-	mappedBytes  = 2 << 20 // the same for pages of their own
-
-	// maxChain is above what halving the rate reaches before it is zero.
-	maxChain = 1100
-)
-
-// NewChain makes an empty chain of one layer. The error wraps [bloom.ErrConfig],
-// or [bloom.ErrLimit] if the layer would be larger than 2^45 bits, or is Grant's.
-func NewChain(config ChainConfig) (*Chain, error) {
-	c, first, err := config.plan()
+func redisBloomFile(c *redisbloom.Filter, err error) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := c.makeLayer(first)
+	return &File{Filter: c, Details: redisBloomDetails(c.Info())}, nil
+}
+
+func writeRedisBloom(w io.Writer, f *File) error {
+	c, err := f.redisBloom()
 	if err != nil {
-		return nil, err
-	}
-	c.newest.Store(l)
-	return c, nil
-}
-
-// plan returns the chain without its first layer, and that.
-func (config ChainConfig) plan() (*Chain, link, error) {
-	if config.Keys == 0 {
-		config.Keys = 100
-	}
-	if config.Rate == 0 {
-		config.Rate = 0.01
-	}
-	if config.Growth == 0 {
-		config.Growth = 2
-	}
-	if !(config.Rate > 0 && config.Rate < 1) {
-		return nil, link{}, fmt.Errorf("%w: a rate lies between 0 and 1, not at %v", bloom.ErrConfig, config.Rate)
-	}
-	c := &Chain{grant: config.Grant, release: config.Release, growth: config.Growth, options: optNoRound | optForce64}
-	rate := config.Rate
-	if config.NonScaling {
-		c.options |= optNoScaling
-	} else {
-		rate *= 0.5
-	}
-	first, err := planLayer(config.Keys, rate)
-	return c, first, err
-}
-
-// planLayer works out a layer with the module's arithmetic.
-func planLayer(entries uint64, rate float64) (link, error) {
-	if !(rate > 0) {
-		return link{}, fmt.Errorf("%w: half of the last rate is zero", bloom.ErrLimit)
-	}
-	perKey := math.Abs(logNearest(rate) / 0.480453013918201)
-	m := float64(entries) * perKey
-	if !(m <= kernel.MaxModularBits) {
-		return link{}, fmt.Errorf("%w: %d keys at rate %v need more than the %d bits that a layer may have", bloom.ErrLimit, entries, rate, uint64(kernel.MaxModularBits))
-	}
-	bits := (max(uint64(m), 1) + 63) / 64 * 64
-	return link{bytes: bits / 8, bits: bits, entries: entries, rate: rate, perKey: perKey, probes: probesOf(perKey)}, nil
-}
-
-// makeLayer makes an empty layer, if it is granted.
-func (c *Chain) makeLayer(plan link) (*layer, error) {
-	l := plan.layer()
-	return l, c.provide(l, plan.bits, plan.probes)
-}
-
-func probesOf(perKey float64) uint32 { return uint32(math.Ceil(0.693147180559945 * perKey)) }
-
-// provide gives a layer room for its bits, if it is granted.
-func (c *Chain) provide(l *layer, m uint64, probes uint32) error {
-	if c.grant == nil {
-		return l.makeBits(m, probes)
-	}
-	if err := c.grant(layerTakes(m)); err != nil {
 		return err
 	}
-	err := l.makeBits(m, probes)
-	if err != nil {
-		c.giveBack(layerTakes(m))
-	}
-	l.granted = err == nil
+	_, err = c.WriteTo(w)
 	return err
 }
 
-// layerTakes is how many bytes of memory a layer of m bits takes. The layer itself is
-// more than the bits of a small one.
-func layerTakes(m uint64) uint64 {
-	total := besideBits
-	if words := (m + 63) / 64; words < mappedBytes/8 {
-		total += memory.Allocated(8 * words)
-	} else {
-		total += memory.Taken(words)
-	}
-	if m >= 8*stripedBytes {
-		total += stripesBytes
-	}
-	return total
-}
-
-var (
-	besideBits   = memory.Allocated(uint64(reflect.TypeFor[layer]().Size()))
-	stripesBytes = memory.Allocated(layerStripes * uint64(reflect.TypeFor[kernel.Stripe]().Size()))
-)
-
-// giveBack returns what was granted.
-func (c *Chain) giveBack(bytes uint64) {
-	if c.release != nil {
-		c.release(bytes)
-	}
-}
-
-// makeBits gives a layer bits, all clear.
-func (l *layer) makeBits(m uint64, probes uint32) error {
-	words, mapping, err := room((m + 63) / 64)
-	if err == nil {
-		l.fill(words, mapping, m, probes)
-	}
-	return err
-}
-
-// fill gives a layer its bits.
-func (l *layer) fill(words []uint64, mapping *memory.Mapping, m uint64, probes uint32) {
-	l.bits, l.memory = kernel.NewModular(words, m, int(probes)), mapping
-	if m >= 8*stripedBytes {
-		l.stripes = kernel.NewStripes(layerStripes)
-	}
-}
-
-// room returns zeroed words. Alignment is of no use to bits that lie anywhere,
-// and would double the size of small filters.
-func room(words uint64) ([]uint64, *memory.Mapping, error) {
-	if words < mappedBytes/8 {
-		return make([]uint64, words), nil, nil
-	}
-	w, mapping, err := memory.Words(words)
+func writeRedisDump(w io.Writer, f *File) error {
+	c, err := f.redisBloom()
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", bloom.ErrBudget, err)
+		return err
 	}
-	return w, mapping, nil
+	return c.WritePayload(w)
 }
 
-func (l *layer) items() uint64 { return atomic.LoadUint64(&l.size) }
-func (l *layer) bytes() uint64 { return l.bits.Bits / 8 } // of the bits alone
-func (l *layer) takes() uint64 { return layerTakes(l.bits.Bits) }
-
-// open returns the newest layer.
-func (c *Chain) open() *layer {
-	l := c.newest.Load()
-	if l == nil {
-		panic("interop: the chain is closed, or was never made: use NewChain or LoadHeader")
+// redisBloom returns the file's filter as RedisBloom's.
+func (f *File) redisBloom() (*redisbloom.Filter, error) {
+	if c, ok := f.Filter.(*redisbloom.Filter); ok {
+		return c, nil
 	}
-	return l
-}
-
-// Add adds a key and reports whether it is certainly new; see [bloom.Filter.Add].
-// A key for which there is no room is not added, and answered false; [Chain.AddPair]
-// and [Chain.AddPairs] tell.
-func (c *Chain) Add(key []byte) (isNew bool) {
-	isNew, _ = c.AddPair(HashRedisBloom(key))
-	return isNew
-}
-
-// AddPair is Add for a key that is hashed already. The error wraps [ErrFull] or
-// [ErrInsert].
-func (c *Chain) AddPair(a, b uint64) (isNew bool, err error) {
-	for {
-		l := c.open()
-		if l.anyContains(a, b) {
-			return false, nil
-		}
-		isNew, full, again := c.addTo(l, a, b)
-		switch {
-		case full:
-			if err := c.grow(l); err != nil {
-				return false, err
-			}
-		case !again:
-			return isNew, nil
-		}
-	}
-}
-
-// addTo adds a key that no layer older than l has. If l is not the newest any
-// more, that must be looked at again.
-func (c *Chain) addTo(l *layer, a, b uint64) (isNew, full, again bool) {
-	alone := c.enter(l)
-	switch {
-	case c.newest.Load() != l:
-		again = true
-	case alone:
-		isNew, full = l.bits.Add(&l.size, l.entries, a, b)
-	default:
-		isNew, full = l.bits.AddSync(l.stripes, &l.size, l.entries, a, b)
-	}
-	c.leave(alone)
-	runtime.KeepAlive(l)
-	return isNew, full, again
-}
-
-// enter goes through the gate to add to l: alone, or together with others, where
-// each key takes its stripe.
-func (c *Chain) enter(l *layer) (alone bool) {
-	if c.gate.TryLock() {
-		return true
-	}
-	if l.stripes == nil {
-		c.gate.Lock()
-		return true
-	}
-	c.gate.RLock()
-	return false
-}
-
-func (c *Chain) leave(alone bool) {
-	if alone {
-		c.gate.Unlock()
-	} else {
-		c.gate.RUnlock()
-	}
-}
-
-// grow appends a layer if l is still the newest, and full.
-func (c *Chain) grow(l *layer) error {
-	c.gate.Lock()
-	defer c.gate.Unlock()
-	if c.newest.Load() != l || l.items() < l.entries {
-		return nil
-	}
-	return c.appendLayer(l)
-}
-
-// Grow appends the next layer, full or not the last one: so is a log replayed that
-// says when a chain grew. The error wraps [ErrFull] or [ErrInsert].
-func (c *Chain) Grow() error {
-	c.gate.Lock()
-	defer c.gate.Unlock()
-	return c.appendLayer(c.open())
-}
-
-func (c *Chain) appendLayer(last *layer) error {
-	if c.options&optNoScaling != 0 {
-		return ErrFull
-	}
-	growth := uint64(c.growth)
-	if growth == 0 || last.entries == 0 || last.entries > math.MaxUint64/growth || last.index+1 >= maxChain {
-		return fmt.Errorf("%w: no layer is %d times as large as one for %d keys", ErrInsert, growth, last.entries)
-	}
-	plan, err := planLayer(last.entries*growth, last.rate*0.5)
+	classic, err := f.classicUnder(bloom.SchemeRedisBloom)
 	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInsert, err)
+		return nil, err
 	}
-	next, err := c.makeLayer(plan)
-	if err != nil {
-		return fmt.Errorf("%w: %w", ErrInsert, err)
-	}
-	next.older, next.index = last, last.index+1
-	c.newest.Store(next)
-	return nil
+	return redisbloom.From(classic)
 }
 
-// Contains reports whether key is probably in the chain; see
-// [bloom.Filter.Contains].
-func (c *Chain) Contains(key []byte) bool { return c.ContainsPair(HashRedisBloom(key)) }
-
-// ContainsPair is Contains for a key that is hashed already.
-func (c *Chain) ContainsPair(a, b uint64) bool {
-	return c.open().anyContains(a, b)
-}
-
-// anyContains asks l and all that are older.
-func (l *layer) anyContains(a, b uint64) (found bool) {
-	for at := l; at != nil && !found; at = at.older {
-		found = at.bits.Contains(a, b)
+// redisBloomDetails are the facts of a file.
+func redisBloomDetails(info redisbloom.Info) [][2]string {
+	expansion := "none: non-scaling"
+	if info.Expansion != 0 {
+		expansion = fmt.Sprint(info.Expansion)
 	}
-	runtime.KeepAlive(l)
-	return found
-}
-
-// Close releases the memory at once, and gives back what Grant has granted. Unless
-// that matters it need not be called; it may be called twice. Nothing else may run
-// beside it.
-func (c *Chain) Close() (err error) {
-	for l := c.newest.Swap(nil); l != nil; l = l.older {
-		err = errors.Join(err, c.discard(l))
+	return [][2]string{
+		{"Capacity", fmt.Sprint(info.Capacity)},
+		{"Size", fmt.Sprint(info.Size)},
+		{"Number of filters", fmt.Sprint(info.Filters)},
+		{"Number of items inserted", fmt.Sprint(info.Items)},
+		{"Expansion rate", expansion},
 	}
-	return err
-}
-
-// discard releases a layer's memory.
-func (c *Chain) discard(l *layer) error {
-	err := l.memory.Close()
-	if l.granted {
-		c.giveBack(l.takes())
-	}
-	return err
 }

@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // TestGrantsOfNoMemory: where the machine has not what was granted, it is given
 // back.
 func TestGrantsOfNoMemory(t *testing.T) {
 	used := uint64(0)
-	config := interop.ChainConfig{
+	config := redisbloom.Config{
 		Keys:    1 << 10,
 		Growth:  1 << 31,
 		Grant:   func(bytes uint64) error { used += bytes; return nil },

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // The vectors of RedisBloom 2.8.20, live on Redis 7.0.15; made_by says more.
@@ -69,7 +70,7 @@ type redisVectors struct {
 }
 
 // config is what the filter was reserved with.
-func (f *redisFilter) config(t testing.TB) (c interop.ChainConfig) {
+func (f *redisFilter) config(t testing.TB) (c redisbloom.Config) {
 	t.Helper()
 	for i, word := range f.Reserve {
 		var err error
@@ -94,9 +95,9 @@ func (f *redisFilter) config(t testing.TB) (c interop.ChainConfig) {
 	return c
 }
 
-func mustChain(t testing.TB, config interop.ChainConfig) *interop.Chain {
+func mustChain(t testing.TB, config redisbloom.Config) *redisbloom.Filter {
 	t.Helper()
-	c, err := interop.NewChain(config)
+	c, err := redisbloom.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,10 +122,10 @@ func TestRedisBloomFilters(t *testing.T) {
 		t.Run(f.Name, func(t *testing.T) {
 			f.Contains = f.Exists
 			one, many := mustChain(t, f.config(t)), mustChain(t, f.config(t))
-			var pairs []interop.Pair
+			var pairs []redisbloom.Pair
 			for i, id := range f.Inserted {
-				a, b := interop.HashRedisBloom(keys[id])
-				pairs = append(pairs, interop.Pair{a, b})
+				a, b := redisbloom.Hash(keys[id])
+				pairs = append(pairs, redisbloom.Pair{a, b})
 				isNew, err := one.AddPair(a, b)
 				switch want := f.AddReplies[i].(type) {
 				case float64:
@@ -132,7 +133,7 @@ func TestRedisBloomFilters(t *testing.T) {
 						t.Errorf("adding %s: %v, %v, want %v", id, isNew, err, want)
 					}
 				case string:
-					if !errors.Is(err, interop.ErrFull) || fullText(err) != want {
+					if !errors.Is(err, redisbloom.ErrFull) || fullText(err) != want {
 						t.Errorf("adding %s: %v, want %v", id, err, want)
 					}
 				default:
@@ -160,7 +161,7 @@ func TestRedisBloomFilters(t *testing.T) {
 				}
 			}
 			loaded := throughDump(t, one)
-			for i, c := range []*interop.Chain{one, many, loaded} {
+			for i, c := range []*redisbloom.Filter{one, many, loaded} {
 				t.Run([]string{"one by one", "batches", "loaded"}[i], func(t *testing.T) {
 					f.compareChain(t, c)
 					f.compare(t, c, keys)
@@ -172,10 +173,10 @@ func TestRedisBloomFilters(t *testing.T) {
 }
 
 // throughDump loads a chain from another's dump, as a client would.
-func throughDump(t testing.TB, c *interop.Chain) *interop.Chain {
+func throughDump(t testing.TB, c *redisbloom.Filter) *redisbloom.Filter {
 	t.Helper()
 	iterator, data := c.ScanDump(0)
-	loaded, err := interop.LoadHeader(data, nil)
+	loaded, err := redisbloom.LoadHeader(data, nil)
 	if err != nil || iterator != 1 {
 		t.Fatalf("ScanDump(0) = %d, LoadHeader: %v", iterator, err)
 	}
@@ -190,7 +191,7 @@ func throughDump(t testing.TB, c *interop.Chain) *interop.Chain {
 	}
 }
 
-func (f *redisFilter) compareChain(t *testing.T, c *interop.Chain) {
+func (f *redisFilter) compareChain(t *testing.T, c *redisbloom.Filter) {
 	t.Helper()
 	info := c.Info()
 	got := map[string]uint64{
@@ -229,7 +230,7 @@ func (f *redisFilter) compareChain(t *testing.T, c *interop.Chain) {
 }
 
 // compareFiles compares the dump as a file, and Redis's own value.
-func (f *redisFilter) compareFiles(t *testing.T, c *interop.Chain) {
+func (f *redisFilter) compareFiles(t *testing.T, c *redisbloom.Filter) {
 	t.Helper()
 	dump := append(fromHex(t, f.HeaderHex), fromBase64(t, f.BitsB64)...)
 	var written bytes.Buffer
@@ -238,12 +239,12 @@ func (f *redisFilter) compareFiles(t *testing.T, c *interop.Chain) {
 	}
 	mustRewrite(t, "redisbloom", dump, interop.Options{})
 	var value bytes.Buffer
-	if err := c.WriteRedisDump(&value); err != nil {
+	if err := c.WritePayload(&value); err != nil {
 		t.Fatal(err)
 	}
 	read := mustRewrite(t, "redis-dump", value.Bytes(), interop.Options{})
 	var again bytes.Buffer
-	if _, err := read.Filter.(*interop.Chain).WriteTo(&again); err != nil || !bytes.Equal(again.Bytes(), dump) {
+	if _, err := read.Filter.(*redisbloom.Filter).WriteTo(&again); err != nil || !bytes.Equal(again.Bytes(), dump) {
 		t.Errorf("our own value for Redis holds another dump; %v", err)
 	}
 	if f.DumpHex == "" {
@@ -271,10 +272,10 @@ func TestRedisBloomHashes(t *testing.T) {
 		t.Fatalf("%d keys", len(v.Positions))
 	}
 	for _, p := range v.Positions {
-		pairs := make([]interop.Pair, 1)
-		interop.HashManyRedisBloom([][]byte{keys[p.Key]}, pairs)
-		a, b := interop.HashRedisBloom(keys[p.Key])
-		if got := fmt.Sprintf("%016x %016x", a, b); got != p.A+" "+p.B || pairs[0] != (interop.Pair{a, b}) {
+		pairs := make([]redisbloom.Pair, 1)
+		redisbloom.HashMany([][]byte{keys[p.Key]}, pairs)
+		a, b := redisbloom.Hash(keys[p.Key])
+		if got := fmt.Sprintf("%016x %016x", a, b); got != p.A+" "+p.B || pairs[0] != (redisbloom.Pair{a, b}) {
 			t.Errorf("%s: %s, %x, want %s %s", p.Key, got, pairs, p.A, p.B)
 		}
 	}
@@ -286,12 +287,12 @@ func TestRedisBloomSizing(t *testing.T) {
 	compare := func(program string, rate float64, want redisSizing) {
 		t.Helper()
 		if want.Reply != "" {
-			if _, err := interop.NewChain(interop.ChainConfig{Keys: want.Capacity, Rate: rate}); want.Capacity > 0 && rate != 0 && !errors.Is(err, bloom.ErrConfig) {
+			if _, err := redisbloom.New(redisbloom.Config{Keys: want.Capacity, Rate: rate}); want.Capacity > 0 && rate != 0 && !errors.Is(err, bloom.ErrConfig) {
 				t.Errorf("%d keys at %v: %v, want ErrConfig", want.Capacity, rate, err)
 			}
 			return
 		}
-		c := mustChain(t, interop.ChainConfig{Keys: want.Capacity, Rate: rate})
+		c := mustChain(t, redisbloom.Config{Keys: want.Capacity, Rate: rate})
 		bpe := math.Float64frombits(binary.LittleEndian.Uint64(c.Header()[20+32:]))
 		l := c.Layers()[0]
 		got := redisLink{Bytes: l.Bytes, Bits: l.Bits, Size: l.Items, Entries: l.Capacity, Error: l.Rate, Hashes: l.Probes, Bpe: bpe}
@@ -342,9 +343,9 @@ func TestRedisBloomSizing(t *testing.T) {
 func TestRedisBloomBigChunks(t *testing.T) {
 	var v redisVectors
 	loadVectors(t, "redisbloom", &v)
-	c := mustChain(t, interop.ChainConfig{Keys: 20_000_000, Rate: 0.01})
+	c := mustChain(t, redisbloom.Config{Keys: 20_000_000, Rate: 0.01})
 	c.Add([]byte("hello"))
-	loaded, next := (*interop.Chain)(nil), int64(0)
+	loaded, next := (*redisbloom.Filter)(nil), int64(0)
 	for _, want := range v.Chunking[:4] {
 		var data []byte
 		if next, data = c.ScanDump(next); next != want.Iter || len(data) != want.Len {
@@ -354,7 +355,7 @@ func TestRedisBloomBigChunks(t *testing.T) {
 		switch next {
 		case 0:
 		case 1:
-			loaded, err = interop.LoadHeader(data, nil)
+			loaded, err = redisbloom.LoadHeader(data, nil)
 		default:
 			err = loaded.LoadChunk(next, data)
 		}
@@ -372,7 +373,7 @@ func TestRedisBloomBigChunks(t *testing.T) {
 func TestRedisBloomLoadChunkErrors(t *testing.T) {
 	var v redisVectors
 	loadVectors(t, "redisbloom", &v)
-	var c *interop.Chain
+	var c *redisbloom.Filter
 	seen := 0
 	for _, step := range v.Errors {
 		iterator, isNumber := step.Args[2].(float64)
@@ -399,15 +400,15 @@ func TestRedisBloomLoadChunkErrors(t *testing.T) {
 		case strings.HasSuffix(step.Reply.(string), "not found"):
 			continue
 		case iterator == 1 && step.Name != "header again on existing key":
-			var loaded *interop.Chain
-			if loaded, err = interop.LoadHeader(data, nil); err == nil {
+			var loaded *redisbloom.Filter
+			if loaded, err = redisbloom.LoadHeader(data, nil); err == nil {
 				c = loaded
 			}
 		default:
 			err = c.LoadChunk(int64(iterator), data)
 		}
 		got := "OK"
-		for _, sentinel := range []error{interop.ErrChunkData, interop.ErrChunkOffset, interop.ErrChunkSize} {
+		for _, sentinel := range []error{redisbloom.ErrChunkData, redisbloom.ErrChunkOffset, redisbloom.ErrChunkSize} {
 			if errors.Is(err, sentinel) {
 				got = "ERR:ERR " + sentinel.Error()
 			}
@@ -421,17 +422,17 @@ func TestRedisBloomLoadChunkErrors(t *testing.T) {
 		t.Errorf("%d steps", seen)
 	}
 	// As a live server answered for 8 bytes.
-	c = mustChain(t, interop.ChainConfig{Rate: 0.1, Keys: 10})
+	c = mustChain(t, redisbloom.Config{Rate: 0.1, Keys: 10})
 	c.AddMany([][]byte{[]byte("item1"), []byte("item2")}, nil)
 	for _, tt := range []struct {
 		iterator int64
 		data     string
 		want     error
 	}{
-		{1, "abc", interop.ErrChunkData}, {0, "abc", interop.ErrChunkData}, {-5, "abc", interop.ErrChunkData},
-		{9999, "abc", interop.ErrChunkOffset}, {3, "", nil}, {17, "abc", interop.ErrChunkOffset},
-		{3, "abc", interop.ErrChunkOffset}, {2, "abc", interop.ErrChunkData}, {math.MinInt64, "a", interop.ErrChunkData}, {1, "", nil}, {9, "12", interop.ErrChunkSize}, {10, "", interop.ErrChunkOffset},
-		{9, "123456789", interop.ErrChunkOffset}, {1 << 62, "1", interop.ErrChunkOffset},
+		{1, "abc", redisbloom.ErrChunkData}, {0, "abc", redisbloom.ErrChunkData}, {-5, "abc", redisbloom.ErrChunkData},
+		{9999, "abc", redisbloom.ErrChunkOffset}, {3, "", nil}, {17, "abc", redisbloom.ErrChunkOffset},
+		{3, "abc", redisbloom.ErrChunkOffset}, {2, "abc", redisbloom.ErrChunkData}, {math.MinInt64, "a", redisbloom.ErrChunkData}, {1, "", nil}, {9, "12", redisbloom.ErrChunkSize}, {10, "", redisbloom.ErrChunkOffset},
+		{9, "123456789", redisbloom.ErrChunkOffset}, {1 << 62, "1", redisbloom.ErrChunkOffset},
 	} {
 		if tt.iterator == 9 && tt.data == "12" {
 			tt.iterator = 10 // one byte over the end
@@ -450,7 +451,7 @@ func TestRedisBloomLoadChunkErrors(t *testing.T) {
 
 // TestRedisBloomClassic goes from a chain of one layer to a Classic and back.
 func TestRedisBloomClassic(t *testing.T) {
-	c := mustChain(t, interop.ChainConfig{Keys: 1000, Rate: 0.01, NonScaling: true})
+	c := mustChain(t, redisbloom.Config{Keys: 1000, Rate: 0.01, NonScaling: true})
 	for i := range 500 {
 		c.Add(fmt.Appendf(nil, "key %d", i))
 	}
@@ -458,7 +459,7 @@ func TestRedisBloomClassic(t *testing.T) {
 	if !ok || single.Scheme() != bloom.SchemeRedisBloom {
 		t.Fatalf("Single = %v, %v", single, ok)
 	}
-	back, err := interop.ChainOf(single)
+	back, err := redisbloom.From(single)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -480,7 +481,7 @@ func TestRedisBloomClassic(t *testing.T) {
 			t.Fatal(err)
 		}
 		classic.Add([]byte("a"))
-		back, err := interop.ChainOf(classic)
+		back, err := redisbloom.From(classic)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -501,7 +502,7 @@ func TestRedisBloomClassic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := interop.ChainOf(own); !errors.Is(err, interop.ErrScheme) {
+	if _, err := redisbloom.From(own); !errors.Is(err, bloom.ErrUnlike) {
 		t.Errorf("a chain of our own scheme: %v", err)
 	}
 	for _, name := range []string{"redisbloom", "redis-dump"} {
@@ -509,7 +510,7 @@ func TestRedisBloomClassic(t *testing.T) {
 			t.Errorf("our own scheme as %s: %v", name, err)
 		}
 	}
-	if c := mustChain(t, interop.ChainConfig{Keys: 1}); c.Grow() != nil {
+	if c := mustChain(t, redisbloom.Config{Keys: 1}); c.Grow() != nil {
 		t.Error("the chain does not grow")
 	} else if _, ok := c.Single(); ok {
 		t.Error("two layers are a Classic")

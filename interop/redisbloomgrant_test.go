@@ -12,6 +12,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // packedZeros is a value, as DUMP answers it, of a filter without keys that has so
@@ -61,7 +62,7 @@ func TestReadAsksGrant(t *testing.T) {
 	whole.Close()
 	for name, data := range map[string][]byte{"redis-dump": value, "redisbloom": file.Bytes()} {
 		read := func(limit uint64, data []byte) (o interop.Options, err error) {
-			o.Grant, o.Release = interop.Budget(limit)
+			o.Grant, o.Release = redisbloom.Budget(limit)
 			f, err := format(t, name).Read(bytes.NewReader(data), o)
 			if err == nil {
 				if again := o.Grant(limit - size); !errors.Is(again, bloom.ErrBudget) {
@@ -99,7 +100,7 @@ func TestReadAsksGrant(t *testing.T) {
 	// A compressed string that goes on behind its end.
 	long := bytes.Clone(value)
 	long[bytes.Index(long, []byte{0xc3, 0x80})+5]++ // of packed bytes: the next field's first is one of them
-	grant, release := interop.Budget(2 * size)
+	grant, release := redisbloom.Budget(2 * size)
 	if f, err := format(t, "redis-dump").Read(bytes.NewReader(long), interop.Options{Grant: grant, Release: release}); err == nil {
 		t.Errorf("%v was read", f)
 	}
@@ -110,7 +111,7 @@ func TestReadAsksGrant(t *testing.T) {
 
 // TestReadChainGrant: a dump of several links is granted link by link.
 func TestReadChainGrant(t *testing.T) {
-	c := mustChain(t, interop.ChainConfig{Keys: 100})
+	c := mustChain(t, redisbloom.Config{Keys: 100})
 	for i := range 1000 {
 		c.Add(numbered(i))
 	}
@@ -118,8 +119,8 @@ func TestReadChainGrant(t *testing.T) {
 	if _, err := c.WriteTo(&dump); err != nil {
 		t.Fatal(err)
 	}
-	grant, release := interop.Budget(1 << 20)
-	config := interop.ChainConfig{Grant: grant, Release: release}
+	grant, release := redisbloom.Budget(1 << 20)
+	config := redisbloom.Config{Grant: grant, Release: release}
 	read, err := config.Read(bytes.NewReader(dump.Bytes()))
 	if err != nil || read.Info() != c.Info() {
 		t.Fatalf("%v, %v, want %v", read, err, c)

@@ -11,13 +11,14 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // redisHeader is the header of one link with a field of it changed: at is its
 // offset, size its bytes.
 func redisHeader(t testing.TB, at, size int, value uint64) []byte {
 	t.Helper()
-	header := mustChain(t, interop.ChainConfig{}).Header()
+	header := mustChain(t, redisbloom.Config{}).Header()
 	var b [8]byte
 	binary.LittleEndian.PutUint64(b[:], value)
 	copy(header[at:at+size], b[:])
@@ -59,23 +60,23 @@ func TestLoadHeaderRefuses(t *testing.T) {
 		{"log2 of the bits", redisHeader(t, atLog, 1, 64), bloom.ErrFormat},
 		{"fewer bits in use", redisHeader(t, atLog, 1, 10), bloom.ErrVersion},
 	} {
-		if c, err := interop.LoadHeader(tt.header, nil); !errors.Is(err, interop.ErrChunkData) || !errors.Is(err, tt.want) {
+		if c, err := redisbloom.LoadHeader(tt.header, nil); !errors.Is(err, redisbloom.ErrChunkData) || !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, %v, want %v", tt.name, c, err, tt.want)
 		}
-		if _, err := interop.ReadChain(bytes.NewReader(append(tt.header, make([]byte, 144)...))); err == nil {
+		if _, err := redisbloom.Read(bytes.NewReader(append(tt.header, make([]byte, 144)...))); err == nil {
 			t.Errorf("%s: the file can be read", tt.name)
 		}
 	}
 	// RedisBloom does not look at the keys a link is for.
 	for _, keys := range []uint64{0, math.MaxUint64} {
-		c, err := interop.LoadHeader(redisHeader(t, atKeys, 8, keys), nil)
+		c, err := redisbloom.LoadHeader(redisHeader(t, atKeys, 8, keys), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.AddPair(1, 2); (keys == 0) != errors.Is(err, interop.ErrInsert) {
+		if _, err := c.AddPair(1, 2); (keys == 0) != errors.Is(err, redisbloom.ErrInsert) {
 			t.Errorf("%d keys: %v", keys, err)
 		}
-		if err := c.Grow(); keys == math.MaxUint64 && !errors.Is(err, interop.ErrInsert) {
+		if err := c.Grow(); keys == math.MaxUint64 && !errors.Is(err, redisbloom.ErrInsert) {
 			t.Errorf("twice %d keys: %v", keys, err)
 		}
 		if n := c.AddMany([][]byte{[]byte("a"), []byte("b")}, nil); (keys == 0) != (n == 0) {
@@ -97,19 +98,19 @@ func manyLinks(header []byte, links int) []byte {
 // TestLoadHeaderBudget: headers that are refused leave a budget as it was.
 func TestLoadHeaderBudget(t *testing.T) {
 	const limit = 6 * (144 + 128) // six layers, with their bits
-	grant, release := interop.Budget(limit)
+	grant, release := redisbloom.Budget(limit)
 	one := redisHeader(t, 0, 0, 0)
 	for range 10 {
 		for _, links := range []int{7, maxLinks} {
-			if _, err := interop.LoadHeader(manyLinks(one, links), grant); !errors.Is(err, bloom.ErrBudget) || !errors.Is(err, interop.ErrChunkData) {
+			if _, err := redisbloom.LoadHeader(manyLinks(one, links), grant); !errors.Is(err, bloom.ErrBudget) || !errors.Is(err, redisbloom.ErrChunkData) {
 				t.Fatalf("%d links: %v, want ErrBudget", links, err)
 			}
 		}
-		c, err := interop.ChainConfig{Grant: grant, Release: release}.LoadHeader(manyLinks(one, 6))
+		c, err := redisbloom.Config{Grant: grant, Release: release}.LoadHeader(manyLinks(one, 6))
 		if err != nil {
 			t.Fatalf("six links after others were refused: %v", err)
 		}
-		if _, err := interop.LoadHeader(one, grant); !errors.Is(err, bloom.ErrBudget) {
+		if _, err := redisbloom.LoadHeader(one, grant); !errors.Is(err, bloom.ErrBudget) {
 			t.Fatalf("a seventh layer: %v, want ErrBudget", err)
 		}
 		if err := c.Close(); err != nil {
@@ -137,12 +138,12 @@ func TestRedisBloomClaims(t *testing.T) {
 	binary.BigEndian.PutUint64(value[len(value)-8:], 1<<42) // the string's length
 	for name, read := range map[string]func() error{
 		"LOADCHUNK": func() error {
-			grant, _ := interop.Budget(1 << 30)
-			_, err := interop.LoadHeader(header, grant)
+			grant, _ := redisbloom.Budget(1 << 30)
+			_, err := redisbloom.LoadHeader(header, grant)
 			return err
 		},
 		"file": func() error {
-			_, err := interop.ReadChain(io.MultiReader(bytes.NewReader(header), bytes.NewReader(make([]byte, 1000))))
+			_, err := redisbloom.Read(io.MultiReader(bytes.NewReader(header), bytes.NewReader(make([]byte, 1000))))
 			return err
 		},
 		"value": func() error {
@@ -213,7 +214,7 @@ func TestRedisDumpRefuses(t *testing.T) {
 // panic nor ask for more than they were granted; whatever reads as a file is
 // written byte for byte.
 func FuzzRedisBloom(f *testing.F) {
-	c := mustChain(f, interop.ChainConfig{Keys: 5})
+	c := mustChain(f, redisbloom.Config{Keys: 5})
 	for i := range 30 {
 		c.Add(numbered(i))
 	}
@@ -227,8 +228,8 @@ func FuzzRedisBloom(f *testing.F) {
 	f.Add(redisHeader(f, atOptions, 4, 1), int64(math.MinInt64), []byte("1"))
 	f.Add(redisHeader(f, atKeys, 8, 0), int64(145), make([]byte, 144))
 	f.Fuzz(func(t *testing.T, file []byte, iterator int64, data []byte) {
-		var config interop.ChainConfig
-		config.Grant, config.Release = interop.Budget(1 << 20)
+		var config redisbloom.Config
+		config.Grant, config.Release = redisbloom.Budget(1 << 20)
 		loaded, err := config.LoadHeader(file)
 		if err == nil {
 			if err := loaded.LoadChunk(iterator, data); err == nil && len(data) > 0 {
@@ -237,13 +238,13 @@ func FuzzRedisBloom(f *testing.F) {
 				}
 			}
 			useChain(t, loaded)
-		} else if !errors.Is(err, interop.ErrChunkData) {
+		} else if !errors.Is(err, redisbloom.ErrChunkData) {
 			t.Fatalf("error %v, want ErrChunkData", err)
 		}
 		if err := config.Grant(1 << 20); err != nil {
 			t.Fatalf("the budget was not given back: %v", err)
 		}
-		read, err := interop.ReadChain(bytes.NewReader(file))
+		read, err := redisbloom.Read(bytes.NewReader(file))
 		if err != nil {
 			if !errors.Is(err, bloom.ErrFormat) && !errors.Is(err, bloom.ErrVersion) && !errors.Is(err, bloom.ErrLimit) {
 				t.Fatalf("error %v, want one of the library's", err)
@@ -254,13 +255,13 @@ func FuzzRedisBloom(f *testing.F) {
 		if _, err := read.WriteTo(&again); err != nil || !bytes.Equal(again.Bytes(), file) {
 			t.Fatalf("written again it is %x, %v", again.Bytes(), err)
 		}
-		read.SetGrant(interop.Budget(1 << 20))
+		read.SetGrant(redisbloom.Budget(1 << 20))
 		useChain(t, read)
 	})
 }
 
 // useChain does whatever can be done with a chain from a stranger.
-func useChain(t *testing.T, c *interop.Chain) {
+func useChain(t *testing.T, c *redisbloom.Filter) {
 	defer c.Close()
 	if c.Add([]byte("a key")) && !c.Contains([]byte("a key")) {
 		t.Fatal("a key that was added is not contained")
@@ -268,7 +269,7 @@ func useChain(t *testing.T, c *interop.Chain) {
 	c.AddMany([][]byte{[]byte("b"), []byte("c"), []byte("b")}, nil)
 	_, _, _ = c.Plan(), c.Report(), c.String()
 	if single, ok := c.Single(); ok {
-		if back, err := interop.ChainOf(single); err != nil || c.Contains([]byte("b")) != back.Contains([]byte("b")) {
+		if back, err := redisbloom.From(single); err != nil || c.Contains([]byte("b")) != back.Contains([]byte("b")) {
 			t.Fatalf("as a Classic and back it answers otherwise: %v", err)
 		}
 	}

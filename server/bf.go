@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 	"github.com/bloomery/bloom/store"
 )
 
@@ -111,7 +111,7 @@ func (s *Server) create(name string, spec store.Spec, growth uint32) (store.Filt
 	if spec.Kind != store.RedisBloom || spec.Growth != 0 || growth == usualGrowth {
 		return s.store.Create(s.ctx, name, spec)
 	}
-	header, err := interop.ChainConfig{Keys: spec.Capacity, Rate: spec.Rate}.NonScalingHeader(growth)
+	header, err := redisbloom.Config{Keys: spec.Capacity, Rate: spec.Rate}.NonScalingHeader(growth)
 	if err != nil {
 		return nil, err
 	}

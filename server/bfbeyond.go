@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 	"github.com/bloomery/bloom/store"
 )
 
@@ -110,7 +110,7 @@ func (s *Server) createLike(name string, like store.Filter) (store.Filter, error
 	if err != nil {
 		return nil, err
 	}
-	if header, err = interop.EmptyHeader(header); err != nil {
+	if header, err = redisbloom.EmptyHeader(header); err != nil {
 		return nil, err
 	}
 	return s.store.Load(s.ctx, name, header)

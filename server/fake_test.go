@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 	"github.com/bloomery/bloom/store"
 )
 
@@ -58,7 +58,7 @@ func (s *fakeStore) long() {
 type fakeFilter struct {
 	store *fakeStore
 	spec  store.Spec
-	chain *interop.Chain
+	chain *redisbloom.Filter
 }
 
 func newFakeStore() *fakeStore { return &fakeStore{values: map[string]any{}} }
@@ -77,7 +77,7 @@ func (s *fakeStore) Create(_ context.Context, name string, spec store.Spec) (sto
 	if need := spec.Capacity; s.limit > 0 && need > s.limit { // a byte a key
 		return nil, fmt.Errorf("%w: %d bytes needed, %d allowed", store.ErrMemory, need, s.limit)
 	}
-	chain, err := interop.NewChain(interop.ChainConfig{Keys: spec.Capacity, Rate: spec.Rate, Growth: spec.Growth, NonScaling: spec.Growth == 0})
+	chain, err := redisbloom.New(redisbloom.Config{Keys: spec.Capacity, Rate: spec.Rate, Growth: spec.Growth, NonScaling: spec.Growth == 0})
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (s *fakeStore) Open(name []byte) (store.Filter, error) {
 
 func (s *fakeStore) Load(_ context.Context, name string, header []byte) (store.Filter, error) {
 	s.long()
-	chain, err := interop.LoadHeader(header, nil)
+	chain, err := redisbloom.LoadHeader(header, nil)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrChunk, err)
 	}
@@ -211,15 +211,15 @@ func (s *fakeStore) Close() error            { return nil }
 
 func (f *fakeFilter) Add(_ context.Context, keys [][]byte, isNew []bool) (int, error) {
 	f.store.calls.Add(1)
-	var room [maxRun]interop.Pair
+	var room [maxRun]redisbloom.Pair
 	for done := 0; done < len(keys); {
 		pairs := room[:min(len(room), len(keys)-done)]
-		interop.HashManyRedisBloom(keys[done:done+len(pairs)], pairs)
+		redisbloom.HashMany(keys[done:done+len(pairs)], pairs)
 		for len(pairs) > 0 {
 			n, _, err := f.chain.AddPairs(pairs, isNew[done:done+len(pairs)])
 			done += n
 			pairs = pairs[n:]
-			if errors.Is(err, interop.ErrFull) {
+			if errors.Is(err, redisbloom.ErrFull) {
 				return done, store.ErrFull
 			} else if err != nil {
 				return done, err

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom/internal/memory"
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 	"github.com/bloomery/bloom/store"
 )
 
@@ -18,13 +18,13 @@ import (
 // compressed by LZF: nearly a 90th of them.
 func packedDump(t *testing.T, keys uint64) (payload []byte, bits uint64) {
 	t.Helper()
-	c, err := interop.NewChain(interop.ChainConfig{Keys: keys})
+	c, err := redisbloom.New(redisbloom.Config{Keys: keys})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer c.Close()
 	var plain bytes.Buffer
-	if err := c.WriteRedisDump(&plain); err != nil {
+	if err := c.WritePayload(&plain); err != nil {
 		t.Fatal(err)
 	}
 	size := c.Layers()[0].Bytes

@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 	"github.com/bloomery/bloom/store"
 )
 
@@ -147,15 +147,6 @@ func (c *Client) memoryDoctor(args [][]byte) {
 	c.w.Verbatim("txt", text+".\n")
 }
 
-// redisDump is the format of DUMP and RESTORE.
-var redisDump = func() *interop.Format {
-	format, ok := interop.FormatNamed("redis-dump")
-	if !ok {
-		panic("server: package interop has lost the format redis-dump")
-	}
-	return format
-}()
-
 func (c *Client) dump(args [][]byte) {
 	filter, err := c.server.store.Open(args[1])
 	switch {
@@ -188,7 +179,7 @@ func (c *Client) dump(args [][]byte) {
 	chain, err := c.server.chainOf(filter)
 	if err == nil {
 		payload.Grow(int(size))
-		err = chain.WriteRedisDump(&payload)
+		err = chain.WritePayload(&payload)
 		chain.Close()
 	}
 	if err != nil {
@@ -202,13 +193,13 @@ func (c *Client) dump(args [][]byte) {
 const dumpOverhead = 128
 
 // chainOf copies a filter of RedisBloom's kind, by its dump.
-func (s *Server) chainOf(filter store.Filter) (*interop.Chain, error) {
+func (s *Server) chainOf(filter store.Filter) (*redisbloom.Filter, error) {
 	next, chunk, err := filter.Dump(0)
 	if err != nil {
 		return nil, err
 	}
 	grant, release := s.grants()
-	chain, err := interop.ChainConfig{Grant: grant, Release: release}.LoadHeader(chunk)
+	chain, err := redisbloom.Config{Grant: grant, Release: release}.LoadHeader(chunk)
 	if err != nil {
 		return nil, err
 	}
@@ -290,21 +281,21 @@ func (c *Client) restore(args [][]byte) {
 		return
 	}
 	grant, release := c.server.grants()
-	file, err := redisDump.Read(bytes.NewReader(args[3]), interop.Options{Limit: int64(len(args[3])), Grant: grant, Release: release})
+	chain, err := redisbloom.Config{Grant: grant, Release: release}.ReadPayload(bytes.NewReader(args[3]))
 	switch {
 	case errors.Is(err, store.ErrMemory):
-		c.storeError(errors.Unwrap(err)) // without the format's name
+		c.storeError(err)
 		return
-	case err != nil && !interop.RedisDumpIntact(args[3]):
+	case err != nil && !redisbloom.PayloadIntact(args[3]):
 		c.w.Error("ERR DUMP payload version or checksum are wrong")
 		return
 	case err != nil:
-		c.w.Error("ERR Bad data format: " + reason(err))
+		c.w.Error("ERR Bad data format: redis-dump: " + err.Error())
 		return
 	}
-	defer file.Close()
+	defer chain.Close()
 	err = c.makeAside(args[1], o.replace, ends, func(aside string) error {
-		return c.loadChain(aside, file.Filter.(*interop.Chain))
+		return c.loadChain(aside, chain)
 	})
 	switch {
 	case errors.Is(err, store.ErrExists):
@@ -319,7 +310,7 @@ func (c *Client) restore(args [][]byte) {
 const textBusy = "BUSYKEY Target key name already exists."
 
 // loadChain makes a filter of a chain.
-func (c *Client) loadChain(name string, chain *interop.Chain) error {
+func (c *Client) loadChain(name string, chain *redisbloom.Filter) error {
 	s := c.server
 	filter, err := s.store.Load(s.ctx, name, chain.Header())
 	if err != nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // The accounts: what values take of memory, as the allocator rounds it up. They are
 // what the ceiling is compared with, so whatever a client can have many of is in
 // them; TestAccountsAreTrue compares them with the heap. RedisBloom's chains account
-// for their layers themselves, see interop.ChainConfig.
+// for their layers themselves, see redisbloom.Config.
 
 // allocated is what an object of a type takes.
 func allocated[T any]() uint64 { return memory.Allocated(uint64(reflect.TypeFor[T]().Size())) }
@@ -23,7 +23,7 @@ var (
 	// just after it has grown.
 	valueBytes = allocated[value]() + 28
 
-	chainBytes  = allocated[interop.Chain]()
+	chainBytes  = allocated[redisbloom.Filter]()
 	textBytes   = allocated[text]()
 	pairedBytes = allocated[paired]() + allocated[hashed]()
 	layerBytes  = allocated[bloom.Shared]()

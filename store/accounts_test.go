@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // taken is what do adds to Go's heap and to the accounts of a new store.
@@ -98,7 +98,7 @@ func TestLayersAreCharged(t *testing.T) {
 	if RaceDetector {
 		most = 1.1 // it gives each of the tiniest objects 16 bytes
 	}
-	c, err := interop.NewChain(interop.ChainConfig{Keys: 1, Rate: 0.25})
+	c, err := redisbloom.New(redisbloom.Config{Keys: 1, Rate: 0.25})
 	if err != nil {
 		t.Fatal(err)
 	}

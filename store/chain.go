@@ -6,17 +6,17 @@ import (
 	"io"
 
 	"github.com/bloomery/bloom"
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // chain is RedisBloom's filter. It is one pointer, so that it takes no memory of
 // its own in a value.
-type chain struct{ *interop.Chain }
+type chain struct{ *redisbloom.Filter }
 
 func (c chain) kind() Kind { return RedisBloom }
 
 func (l *Local) newChain(spec Spec) (body, error) {
-	c, err := interop.NewChain(interop.ChainConfig{
+	c, err := redisbloom.New(redisbloom.Config{
 		Keys:       spec.Capacity,
 		Rate:       spec.Rate,
 		Growth:     spec.Growth,
@@ -31,7 +31,7 @@ func (l *Local) newChain(spec Spec) (body, error) {
 }
 
 func (l *Local) loadChain(header []byte) (body, error) {
-	c, err := interop.ChainConfig{Grant: l.grantLayer, Release: l.releaseLayer}.LoadHeader(header)
+	c, err := redisbloom.Config{Grant: l.grantLayer, Release: l.releaseLayer}.LoadHeader(header)
 	if err != nil {
 		return nil, chunkError(err)
 	}
@@ -39,14 +39,14 @@ func (l *Local) loadChain(header []byte) (body, error) {
 }
 
 // giveBack closes the chain, which returns what was granted to it.
-func (c chain) giveBack(l *Local) { l.discard(gone{bits: c.Chain, size: c.Info().Size}) }
+func (c chain) giveBack(l *Local) { l.discard(gone{bits: c.Filter, size: c.Info().Size}) }
 
-func (c chain) bits() io.Closer { return c.Chain }
+func (c chain) bits() io.Closer { return c.Filter }
 
 func (c chain) add(v *value, keys [][]byte, isNew []bool) (done int, err error) {
 	s := scratches.Get().(*scratch)
 	pairs := s.pairs[:len(keys)]
-	interop.HashManyRedisBloom(keys, pairs)
+	redisbloom.HashMany(keys, pairs)
 	gate := v.gate()
 	gate.RLock()
 	defer gate.RUnlock()
@@ -63,7 +63,7 @@ func (c chain) add(v *value, keys [][]byte, isNew []bool) (done int, err error) 
 	}
 	v.local.underway.RUnlock()
 	scratches.Put(s)
-	if errors.Is(err, interop.ErrFull) {
+	if errors.Is(err, redisbloom.ErrFull) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	return done, err

@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"github.com/bloomery/bloom"
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // A value is the Filter that Local hands out: small ones are a million to the
@@ -16,7 +16,7 @@ import (
 
 // scratch is room for the hashes of a chunk of keys.
 type scratch struct {
-	pairs  [chunkKeys]interop.Pair
+	pairs  [chunkKeys]redisbloom.Pair
 	hashes [chunkKeys]uint64
 }
 

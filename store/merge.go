@@ -110,7 +110,7 @@ func (m *merge) fits() error {
 		if !ok {
 			return fmt.Errorf("%w: one filter is RedisBloom's, the other our own", bloom.ErrUnlike)
 		}
-		return ours.FitsUnion(theirs.Chain)
+		return ours.FitsUnion(theirs.Filter)
 	case *paired:
 		theirs, ok := m.from.body.(*paired)
 		if !ok {
@@ -133,7 +133,7 @@ func (m *merge) fits() error {
 func (m *merge) copy() (estimates []float64, err error) {
 	switch ours := m.into.body.(type) {
 	case chain:
-		set, err := ours.Union(m.from.body.(chain).Chain, m.between)
+		set, err := ours.Union(m.from.body.(chain).Filter, m.between)
 		for i, layer := range ours.Layers() {
 			if i < len(set) {
 				estimates = append(estimates, estimate(set[i], layer.Bits, layer.Probes))
@@ -262,7 +262,7 @@ func (v *value) mergeAgain(from *value, items []uint64) error {
 		if len(items) != ours.Info().Filters {
 			return fmt.Errorf("it counts %d layers, and the filter has %d", len(items), ours.Info().Filters)
 		}
-		if _, err := ours.Union(from.body.(chain).Chain, nil); err != nil {
+		if _, err := ours.Union(from.body.(chain).Filter, nil); err != nil {
 			return err
 		}
 		ours.setItems(items)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // Records are what logs and snapshots consist of; docs/format.md draws them.
@@ -70,7 +70,7 @@ func appendName(b []byte, name string) []byte {
 
 // logPairs logs the pairs that are new, all in one layer; or, if v.logsAll, those that
 // are not, too.
-func (v *value) logPairs(layer int, pairs []interop.Pair, isNew []bool) {
+func (v *value) logPairs(layer int, pairs []redisbloom.Pair, isNew []bool) {
 	n, all := countTrue(isNew), v.logsAll()
 	if n == 0 && (!all || len(pairs) == 0) || !v.keeps() {
 		return

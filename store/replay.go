@@ -11,7 +11,7 @@ import (
 	"sync"
 
 	"github.com/bloomery/bloom"
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // readLog applies the segments that follow the snapshot, one after the other.
@@ -406,7 +406,7 @@ type workers struct {
 
 // job is some thousands of keys, or a MiB of bits.
 type job struct {
-	pairs  []interop.Pair
+	pairs  []redisbloom.Pair
 	hashes []uint64
 	isNew  []bool
 	adds   []jobAdd
@@ -508,7 +508,7 @@ func (w *workers) send() {
 func (w *workers) pairs(c chain, layer int, b []byte) {
 	j := w.job()
 	for at := 0; at < len(b); at += 16 {
-		j.pairs = append(j.pairs, interop.Pair{order.Uint64(b[at:]), order.Uint64(b[at+8:])})
+		j.pairs = append(j.pairs, redisbloom.Pair{order.Uint64(b[at:]), order.Uint64(b[at+8:])})
 	}
 	j.adds = append(j.adds, jobAdd{chain: c, layer: layer, n: len(b) / 16})
 	if len(j.pairs)+len(j.hashes) >= jobKeys {

@@ -20,7 +20,7 @@ const (
 	None Kind = iota
 
 	// RedisBloom is the filter of RedisBloom's BF commands, bit for bit: a chain
-	// of classic filters; see interop.Chain.
+	// of classic filters; see redisbloom.Filter.
 	RedisBloom
 
 	// Paired is our own layout: a bloom.Shared, or a bloom.Scalable where it

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // recorded stands for a program that cannot be installed: filters that it once
@@ -171,10 +172,10 @@ func recordedDump(dir string) (program, error) {
 
 // reserved is the chain that BF.RESERVE makes.
 func reserved(t trial) (interop.Filter, error) {
-	var c interop.ChainConfig
+	var c redisbloom.Config
 	words := strings.Fields(t.variant)
 	if len(words) == 0 {
-		return interop.NewChain(c)
+		return redisbloom.New(c)
 	}
 	var err error
 	if c.Rate, err = strconv.ParseFloat(words[0], 64); err != nil {
@@ -195,5 +196,5 @@ func reserved(t trial) (interop.Filter, error) {
 			c.Growth = uint32(growth)
 		}
 	}
-	return interop.NewChain(c)
+	return redisbloom.New(c)
 }

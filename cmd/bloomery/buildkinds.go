@@ -11,6 +11,7 @@ import (
 	"github.com/axiomhq/hyperloglog"
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 	"github.com/zeebo/xxh3"
 )
 
@@ -211,11 +212,11 @@ func (b *buildCommand) makeForeign(f *filterFile, keys uint64, secret []byte) er
 	case chain && b.allowOverfull:
 		return usagef("--allow-overfull has no effect: a filter of the format %s grows: leave it out", format.Name)
 	case chain:
-		c := interop.ChainConfig{Keys: keys, Rate: float64(b.rate)}
+		c := redisbloom.Config{Keys: keys, Rate: float64(b.rate)}
 		if budget := orMachine(uint64(b.budget)); budget != 0 {
-			c.Grant, c.Release = interop.Budget(budget)
+			c.Grant, c.Release = redisbloom.Budget(budget)
 		}
-		made, err = orNone(interop.NewChain(c))
+		made, err = orNone(redisbloom.New(c))
 	case split:
 		c := bloom.Config{Keys: keys, Rate: float64(b.rate), Budget: orMachine(uint64(b.budget)), Seed: uint64(b.seed), Secret: secret}
 		made, err = orNone(c.NewSplitBlock())
@@ -263,7 +264,7 @@ func schemesOf(format *interop.Format) (fit []bloom.Scheme) {
 // holdsChains reports whether the format has RedisBloom's chains, and not only
 // such as have one layer.
 func holdsChains(format *interop.Format) bool {
-	chain, err := interop.NewChain(interop.ChainConfig{})
+	chain, err := redisbloom.New(redisbloom.Config{})
 	if err != nil {
 		return false
 	}

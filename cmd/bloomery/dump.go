@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 	"github.com/bloomery/bloom/store"
 )
 
@@ -49,20 +49,20 @@ func dumpOf(f *filterFile) (*dump, error) {
 }
 
 // chainIn is the filter as RedisBloom has it, if its bits are of that kind.
-func chainIn(f *filterFile) (chain *interop.Chain, ok bool, err error) {
+func chainIn(f *filterFile) (chain *redisbloom.Filter, ok bool, err error) {
 	switch filter := f.Filter.(type) {
 	case *chainFilter:
-		return filter.Chain, true, nil
+		return filter.Filter, true, nil
 	case *bloom.Classic:
 		if filter.Scheme() == bloom.SchemeRedisBloom {
-			chain, err = interop.ChainOf(filter)
+			chain, err = redisbloom.From(filter)
 			return chain, true, err
 		}
 	}
 	return nil, false, nil
 }
 
-func dumpOfChain(chain *interop.Chain) *dump {
+func dumpOfChain(chain *redisbloom.Filter) *dump {
 	if chain == nil {
 		return nil
 	}
@@ -188,7 +188,7 @@ func (h dumpHeader) check() error {
 	}
 	// Whoever asks for room has been checked.
 	room := errors.New("asked for room")
-	_, err := interop.LoadHeader(h, func(uint64) error { return room })
+	_, err := redisbloom.LoadHeader(h, func(uint64) error { return room })
 	if errors.Is(err, room) {
 		return nil
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 	"github.com/klauspost/compress/gzip"
 	"github.com/spf13/cobra"
 )
@@ -95,7 +96,7 @@ func (f *formatFlags) options() (interop.Options, error) {
 	o := interop.Options{Bits: uint64(f.bits), Probes: int(f.probes)}
 	if total, _ := memoryHere(); total != 0 { // more could not be kept
 		o.Limit = int64(total)
-		grant, release := interop.Budget(total)
+		grant, release := redisbloom.Budget(total)
 		o.Grant = func(bytes uint64) error {
 			if err := grant(bytes); err != nil {
 				return fmt.Errorf("%w, which are the memory of this machine, or of its control group", err)
@@ -362,8 +363,8 @@ func (f *filterFile) readPacked(head []byte, r io.Reader) error {
 // setForeign makes the file one of another program.
 func (f *filterFile) setForeign(file *interop.File) {
 	f.foreign, f.Filter = file, file.Filter
-	if chain, ok := file.Filter.(*interop.Chain); ok {
-		f.Filter = &chainFilter{Chain: chain}
+	if chain, ok := file.Filter.(*redisbloom.Filter); ok {
+		f.Filter = &chainFilter{Filter: chain}
 	}
 	f.kind = kindOf(f.Filter)
 }
@@ -371,7 +372,7 @@ func (f *filterFile) setForeign(file *interop.File) {
 // chainFilter is RedisBloom's chain, which may have no room for a key. It then
 // stops adding, and remembers why.
 type chainFilter struct {
-	*interop.Chain
+	*redisbloom.Filter
 	err error
 }
 
@@ -381,8 +382,8 @@ func (f *chainFilter) AddMany(keys [][]byte, isNew []bool) (added int) {
 	if isNew == nil {
 		isNew = make([]bool, len(keys))
 	}
-	pairs := make([]interop.Pair, len(keys))
-	interop.HashManyRedisBloom(keys, pairs)
+	pairs := make([]redisbloom.Pair, len(keys))
+	redisbloom.HashMany(keys, pairs)
 	for at := 0; at < len(pairs) && f.err == nil; {
 		var done int
 		done, _, f.err = f.AddPairs(pairs[at:], isNew[at:])

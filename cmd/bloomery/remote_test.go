@@ -21,6 +21,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 	"github.com/bloomery/bloom/server"
 	"github.com/bloomery/bloom/store"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -133,8 +134,8 @@ func savedFilters(t *testing.T, dir string) (paths []string) {
 	to := func(w io.WriterTo) func(io.Writer) error {
 		return func(to io.Writer) error { _, err := w.WriteTo(to); return err }
 	}
-	chain := func(keys uint64) *interop.Chain {
-		c, err := interop.NewChain(interop.ChainConfig{Keys: keys})
+	chain := func(keys uint64) *redisbloom.Filter {
+		c, err := redisbloom.New(redisbloom.Config{Keys: keys})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -358,7 +359,7 @@ func TestPullIntoPlace(t *testing.T) {
 // TestDumpHeaders: which headers are of one filter of RedisBloom's kind, as it grows.
 func TestDumpHeaders(t *testing.T) {
 	headerOf := func(keys uint64, added int) dumpHeader {
-		c, err := interop.NewChain(interop.ChainConfig{Keys: keys})
+		c, err := redisbloom.New(redisbloom.Config{Keys: keys})
 		if err != nil {
 			t.Fatal(err)
 		}

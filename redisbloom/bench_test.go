@@ -1,4 +1,4 @@
-package interop_test
+package redisbloom_test
 
 import (
 	"encoding/binary"
@@ -7,17 +7,18 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
-// BenchmarkChain: a chain of one layer for 1e5, 1e7 and 1e8 keys at 1%, half of
+// Benchmark: a chain of one layer for 1e5, 1e7 and 1e8 keys at 1%, half of
 // them added, with 16-byte keys hashed, in batches of 256, beside the loop of a
 // Classic under the same scheme.
-func BenchmarkChain(b *testing.B) {
+func Benchmark(b *testing.B) {
 	for _, n := range []uint64{1e5, 1e7, 1e8} {
 		if testing.Short() && n > 1e7 {
 			continue
 		}
-		c := mustChain(b, interop.ChainConfig{Keys: n, Rate: 0.01, NonScaling: true})
+		c := mustChain(b, redisbloom.Config{Keys: n, Rate: 0.01, NonScaling: true})
 		plan := c.Plan()
 		classic, err := bloom.ClassicConfig{Bits: plan.Bits, Probes: plan.Probes, Scheme: bloom.SchemeRedisBloom}.New()
 		if err != nil {

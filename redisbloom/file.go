@@ -1,4 +1,4 @@
-package interop
+package redisbloom
 
 import (
 	"bytes"
@@ -10,20 +10,11 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// redisBloomFormat is a file with a dump in it: RedisBloom itself has no files, only the
-// pairs that BF.SCANDUMP answers. Their data, one behind the other, is the file:
-// the header, and the bytes of all links. Nothing in it is a magic number, but a
-// header that agrees with itself and the file's size is not met by chance.
-var redisBloomFormat = &Format{
-	Name:    "redisbloom",
-	About:   "RedisBloom: the data of all answers of BF.SCANDUMP, one behind the other",
-	Matches: matchesRedisBloom,
-	plans:   true,
-	read:    readRedisBloom,
-	write:   writeRedisBloom,
-}
-
-func matchesRedisBloom(start []byte, size int64) bool {
+// Recognise reports whether a file of size bytes (-1: unknown) that begins with
+// start, at least 64 bytes unless the file is shorter, can be what
+// [Filter.WriteTo] writes. Nothing in it is a magic number, but a header that
+// agrees with itself and with the file's size does not occur by chance.
+func Recognise(start []byte, size int64) bool {
 	if len(start) < headerBytes+linkBytes-9 { // but for what link.check does not need
 		return false
 	}
@@ -38,25 +29,17 @@ func matchesRedisBloom(start []byte, size int64) bool {
 	return size < 0 || uint64(size) == least || h.links > 1 && uint64(size) > least
 }
 
-func readRedisBloom(r io.Reader, o Options) (*File, error) {
-	chain, err := ChainConfig{Grant: o.Grant, Release: o.Release}.Read(r)
-	if err != nil {
-		return nil, err
-	}
-	return &File{Filter: chain, Details: chain.details()}, nil
-}
-
-// ReadChain is [ChainConfig.Read] without a Grant, so memory grows as the bytes
+// Read is [Config.Read] without a Grant, so memory grows as the bytes
 // arrive, and keys that are added can make the chain grow without end: see
-// [Chain.SetGrant].
-func ReadChain(r io.Reader) (*Chain, error) { return ChainConfig{}.Read(r) }
+// [Filter.SetGrant].
+func Read(r io.Reader) (*Filter, error) { return Config{}.Read(r) }
 
-// Read reads a dump that [Chain.WriteTo] wrote, or that was put together from the
+// Read reads a dump that [Filter.WriteTo] wrote, or that was put together from the
 // data of all answers of BF.SCANDUMP. Of the config only Grant and Release count.
 // Grant is asked for each layer before its bits are read; without one, memory grows
 // as the bytes arrive. The error wraps [bloom.ErrFormat], [bloom.ErrVersion] or
 // [bloom.ErrLimit], or is Grant's or the reader's.
-func (config ChainConfig) Read(r io.Reader) (*Chain, error) {
+func (config Config) Read(r io.Reader) (*Filter, error) {
 	header := make([]byte, headerBytes)
 	if err := readFull(r, header); err != nil {
 		return nil, err
@@ -93,10 +76,10 @@ func (config ChainConfig) Read(r io.Reader) (*Chain, error) {
 }
 
 // SetGrant sets who is asked before the chain grows, and who then gets back what
-// was granted; see [ChainConfig]. For the layers that are there it is not asked;
+// was granted; see [Config]. For the layers that are there it is not asked;
 // what an earlier Grant gave for them is given back. Nothing else may run beside
 // it.
-func (c *Chain) SetGrant(grant func(bytes uint64) error, release func(bytes uint64)) {
+func (c *Filter) SetGrant(grant func(bytes uint64) error, release func(bytes uint64)) {
 	for l := c.open(); l != nil; l = l.older {
 		if l.granted {
 			c.giveBack(l.takes())
@@ -110,7 +93,7 @@ func (c *Chain) SetGrant(grant func(bytes uint64) error, release func(bytes uint
 // allows them, it takes the room for all of them at once. Otherwise it doubles the
 // room each time that is full, so that it never holds more than three times what has
 // arrived.
-func (c *Chain) readBits(r io.Reader, layer *layer, l link) (err error) {
+func (c *Filter) readBits(r io.Reader, layer *layer, l link) (err error) {
 	const piece = 64 << 10 / 8 // words
 	var words []uint64
 	var mapping *memory.Mapping
@@ -153,30 +136,9 @@ func (c *Chain) readBits(r io.Reader, layer *layer, l link) (err error) {
 	return nil
 }
 
-func writeRedisBloom(w io.Writer, f *File) error {
-	chain, err := f.chain()
-	if err != nil {
-		return err
-	}
-	_, err = chain.WriteTo(w)
-	return err
-}
-
-// chain returns the file's filter as a chain.
-func (f *File) chain() (*Chain, error) {
-	if chain, ok := f.Filter.(*Chain); ok {
-		return chain, nil
-	}
-	classic, err := f.classicUnder(bloom.SchemeRedisBloom)
-	if err != nil {
-		return nil, err
-	}
-	return ChainOf(classic)
-}
-
 // WriteTo writes the chain as a dump: what BF.SCANDUMP answers, one behind the
-// other. Keys that are added meanwhile tear it; see [Chain.ScanDump].
-func (c *Chain) WriteTo(w io.Writer) (written int64, err error) {
+// other. Keys that are added meanwhile tear it; see [Filter.ScanDump].
+func (c *Filter) WriteTo(w io.Writer) (written int64, err error) {
 	layers := c.layers()
 	written, err = io.Copy(w, bytes.NewReader(c.header(layers)))
 	for _, l := range layers {
@@ -196,3 +158,22 @@ func (c *Chain) WriteTo(w io.Writer) (written int64, err error) {
 // onlyWriter hides what else a writer can do, so that io.CopyBuffer uses the
 // buffer.
 type onlyWriter struct{ io.Writer }
+
+// readFull fills b.
+func readFull(r io.Reader, b []byte) error {
+	if _, err := io.ReadFull(r, b); err != nil {
+		return readError(err)
+	}
+	return nil
+}
+
+// readError tells input that ends too early from a reader that fails.
+func readError(err error) error {
+	switch {
+	case errors.Is(err, bloom.ErrFormat) || errors.Is(err, bloom.ErrLimit):
+		return err // a reader of ours has said what it is
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: the file ends too early", bloom.ErrFormat)
+	}
+	return fmt.Errorf("redisbloom: reading a filter: %w", err)
+}

@@ -1,4 +1,4 @@
-package interop
+package redisbloom
 
 import (
 	"encoding/binary"
@@ -15,7 +15,7 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// Errors of [LoadHeader] and [Chain.LoadChunk]. Their texts are RedisBloom's,
+// Errors of [LoadHeader] and [Filter.LoadChunk]. Their texts are RedisBloom's,
 // behind the word ERR; what they wrap says more.
 var (
 	ErrChunkData   = errors.New("received bad data")
@@ -86,9 +86,9 @@ func parseLink(b []byte) link {
 
 // Header returns the header of the chain's dump: what BF.SCANDUMP answers to the
 // iterator 0.
-func (c *Chain) Header() []byte { return c.header(c.layers()) }
+func (c *Filter) Header() []byte { return c.header(c.layers()) }
 
-func (c *Chain) header(layers []*layer) []byte {
+func (c *Filter) header(layers []*layer) []byte {
 	links := make([]link, len(layers))
 	for i, layer := range layers {
 		links[i] = layer.link()
@@ -96,11 +96,11 @@ func (c *Chain) header(layers []*layer) []byte {
 	return head{options: c.options, growth: c.growth}.header(links)
 }
 
-// NonScalingHeader returns the header of the dump of the empty chain that NewChain
+// NonScalingHeader returns the header of the dump of the empty chain that New
 // makes of the config, if that is NonScaling, but with any growth, zero included.
 // Growth means nothing there, but RedisBloom keeps what BF.RESERVE or BF.INSERT was
-// given. The errors are NewChain's.
-func (config ChainConfig) NonScalingHeader(growth uint32) ([]byte, error) {
+// given. The errors are New's.
+func (config Config) NonScalingHeader(growth uint32) ([]byte, error) {
 	config.NonScaling = true
 	c, first, err := config.plan()
 	if err != nil {
@@ -199,21 +199,21 @@ func (h head) checkItems(links []link) error {
 	return nil
 }
 
-// LoadHeader is [ChainConfig.LoadHeader] with a Grant alone, which may be nil.
-func LoadHeader(header []byte, grant func(bytes uint64) error) (*Chain, error) {
-	return ChainConfig{Grant: grant}.LoadHeader(header)
+// LoadHeader is [Config.LoadHeader] with a Grant alone, which may be nil.
+func LoadHeader(header []byte, grant func(bytes uint64) error) (*Filter, error) {
+	return Config{Grant: grant}.LoadHeader(header)
 }
 
 // LoadHeader makes the chain that a dump's header describes, as BF.LOADCHUNK does
 // of the iterator 1 and a new name: its layers are there, their bits all clear,
-// until [Chain.LoadChunk] brings them. Of the config only Grant and Release count.
+// until [Filter.LoadChunk] brings them. Of the config only Grant and Release count.
 // Grant is asked once for all layers of the header, and then before each that is
 // appended; since a header of 73 bytes can ask for terabytes, whoever takes headers
 // from strangers should give one: see [Budget].
 //
 // The error wraps [ErrChunkData] and what is wrong: [bloom.ErrFormat],
 // [bloom.ErrVersion], [bloom.ErrLimit] or Grant's error.
-func (config ChainConfig) LoadHeader(header []byte) (*Chain, error) {
+func (config Config) LoadHeader(header []byte) (*Filter, error) {
 	c, links, err := parseHeader(header)
 	if err == nil {
 		c.grant, c.release = config.Grant, config.Release
@@ -226,7 +226,7 @@ func (config ChainConfig) LoadHeader(header []byte) (*Chain, error) {
 }
 
 // provideAll appends the layers that the links describe, or none.
-func (c *Chain) provideAll(links []link) error {
+func (c *Filter) provideAll(links []link) error {
 	total := uint64(0)
 	for _, l := range links {
 		total += layerTakes(l.bits) // by their checks, all together are below 2^54
@@ -254,7 +254,7 @@ func (c *Chain) provideAll(links []link) error {
 }
 
 // parseHeader returns a chain without layers, and the links.
-func parseHeader(header []byte) (*Chain, []link, error) {
+func parseHeader(header []byte) (*Filter, []link, error) {
 	if len(header) < headerBytes {
 		return nil, nil, fmt.Errorf("%w: a header of %d bytes", bloom.ErrFormat, len(header))
 	}
@@ -275,14 +275,14 @@ func parseHeader(header []byte) (*Chain, []link, error) {
 	return h.chain(), links, h.checkItems(links)
 }
 
-func (h head) chain() *Chain { return &Chain{growth: h.growth, options: h.options} }
+func (h head) chain() *Filter { return &Filter{growth: h.growth, options: h.options} }
 
 func (l link) layer() *layer {
 	return &layer{size: l.items, entries: l.entries, rate: l.rate, perKey: l.perKey, n2: l.n2}
 }
 
 // push appends a layer to a chain that is not shared yet.
-func (c *Chain) push(l *layer) {
+func (c *Filter) push(l *layer) {
 	if l.older = c.newest.Load(); l.older != nil {
 		l.index = l.older.index + 1
 	}
@@ -296,7 +296,7 @@ func (c *Chain) push(l *layer) {
 //
 // Keys that are added between two calls tear the dump: some of their bits may be
 // in it.
-func (c *Chain) ScanDump(iterator int64) (next int64, data []byte) {
+func (c *Filter) ScanDump(iterator int64) (next int64, data []byte) {
 	switch {
 	case iterator == 0:
 		return 1, c.Header()
@@ -312,7 +312,7 @@ func (c *Chain) ScanDump(iterator int64) (next int64, data []byte) {
 }
 
 // at returns the layer, and where in it, of an offset into the bytes of all.
-func (c *Chain) at(offset uint64) (l *layer, within uint64, ok bool) {
+func (c *Filter) at(offset uint64) (l *layer, within uint64, ok bool) {
 	for _, l := range c.layers() {
 		if offset < l.bytes() {
 			return l, offset, true
@@ -323,10 +323,10 @@ func (c *Chain) at(offset uint64) (l *layer, within uint64, ok bool) {
 }
 
 // LoadChunk answers BF.LOADCHUNK for a chain that exists: data replaces the bytes
-// that end at offset iterator-1, as [Chain.ScanDump] hands them out with that
+// that end at offset iterator-1, as [Filter.ScanDump] hands them out with that
 // iterator. The error is [ErrChunkData], [ErrChunkOffset] or [ErrChunkSize], and
 // then nothing is changed.
-func (c *Chain) LoadChunk(iterator int64, data []byte) error {
+func (c *Filter) LoadChunk(iterator int64, data []byte) error {
 	l, offset, err := c.place(iterator, data)
 	if err == nil {
 		c.gate.Lock()
@@ -336,10 +336,10 @@ func (c *Chain) LoadChunk(iterator int64, data []byte) error {
 	return err
 }
 
-// RestoreChunk is [Chain.LoadChunk] for a chain whose bits nobody looks at yet, and
+// RestoreChunk is [Filter.LoadChunk] for a chain whose bits nobody looks at yet, and
 // several times as fast. Several chunks may be restored at the same time if they
 // have no bytes in common.
-func (c *Chain) RestoreChunk(iterator int64, data []byte) error {
+func (c *Filter) RestoreChunk(iterator int64, data []byte) error {
 	if !memory.LittleEndian {
 		return c.LoadChunk(iterator, data)
 	}
@@ -352,7 +352,7 @@ func (c *Chain) RestoreChunk(iterator int64, data []byte) error {
 }
 
 // place returns where in which layer a chunk goes.
-func (c *Chain) place(iterator int64, data []byte) (l *layer, offset uint64, err error) {
+func (c *Filter) place(iterator int64, data []byte) (l *layer, offset uint64, err error) {
 	switch { // in RedisBloom's words
 	case iterator <= 0 || int64(len(data)) > iterator:
 		return nil, 0, fmt.Errorf("%w: %d bytes cannot end at iterator %d", ErrChunkData, len(data), iterator)

@@ -1,4 +1,4 @@
-package interop
+package redisbloom
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-func unionChain(t *testing.T, keys uint64, from, to int) *Chain {
+func unionChain(t *testing.T, keys uint64, from, to int) *Filter {
 	t.Helper()
-	c, err := NewChain(ChainConfig{Keys: keys, Rate: 0.01})
+	c, err := New(Config{Keys: keys, Rate: 0.01})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -22,7 +22,7 @@ func unionChain(t *testing.T, keys uint64, from, to int) *Chain {
 	return c
 }
 
-func unionHas(t *testing.T, c *Chain, from, to int) {
+func unionHas(t *testing.T, c *Filter, from, to int) {
 	t.Helper()
 	for i := from; i < to; i++ {
 		if !c.Contains(binary.LittleEndian.AppendUint32(nil, uint32(i))) {

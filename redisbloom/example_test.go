@@ -1,16 +1,16 @@
-package interop_test
+package redisbloom_test
 
 import (
 	"fmt"
 	"log"
 
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // A chain does what BF.RESERVE, BF.ADD and BF.INFO do, and grows. Two of these keys
 // were taken for old ones.
-func ExampleNewChain() {
-	chain, err := interop.NewChain(interop.ChainConfig{Keys: 100, Rate: 0.01})
+func ExampleNew() {
+	chain, err := redisbloom.New(redisbloom.Config{Keys: 100, Rate: 0.01})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -28,15 +28,15 @@ func ExampleNewChain() {
 
 // A dump moves a filter from one server to another, chunk by chunk.
 func ExampleLoadHeader() {
-	from, err := interop.NewChain(interop.ChainConfig{})
+	from, err := redisbloom.New(redisbloom.Config{})
 	if err != nil {
 		log.Fatal(err)
 	}
 	from.Add([]byte("a"))
 
 	iterator, data := from.ScanDump(0)
-	grant, _ := interop.Budget(1 << 20)
-	to, err := interop.LoadHeader(data, grant)
+	grant, _ := redisbloom.Budget(1 << 20)
+	to, err := redisbloom.LoadHeader(data, grant)
 	if err != nil {
 		log.Fatal(err)
 	}

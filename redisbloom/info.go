@@ -1,4 +1,4 @@
-package interop
+package redisbloom
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/bloomery/bloom/internal/elementary"
 )
 
-// ChainInfo is what BF.INFO says.
-type ChainInfo struct {
+// Info is what BF.INFO says.
+type Info struct {
 	Capacity  uint64 // keys that all layers together are made for
 	Size      uint64 // bytes: of the bits, and what RedisBloom's structures take
 	Filters   int    // layers
@@ -37,8 +37,8 @@ const (
 )
 
 // Info returns what BF.INFO says.
-func (c *Chain) Info() ChainInfo {
-	info := ChainInfo{Size: redisChainBytes}
+func (c *Filter) Info() Info {
+	info := Info{Size: redisChainBytes}
 	for l := c.open(); l != nil; l = l.older {
 		info.Capacity += l.entries
 		info.Size += redisLayerBytes + l.bytes()
@@ -52,7 +52,7 @@ func (c *Chain) Info() ChainInfo {
 }
 
 // Layers describes the layers, oldest first.
-func (c *Chain) Layers() []LayerInfo {
+func (c *Filter) Layers() []LayerInfo {
 	layers := c.layers()
 	infos := make([]LayerInfo, len(layers))
 	for i, l := range layers {
@@ -62,7 +62,7 @@ func (c *Chain) Layers() []LayerInfo {
 }
 
 // layers are those that are there now, oldest first.
-func (c *Chain) layers() []*layer {
+func (c *Filter) layers() []*layer {
 	newest := c.open()
 	layers := make([]*layer, newest.index+1)
 	for l := newest; l != nil; l = l.older {
@@ -73,7 +73,7 @@ func (c *Chain) layers() []*layer {
 
 // SetItems sets the count of keys that were new of one layer, counted from the
 // oldest, 0. It panics if there is no such layer.
-func (c *Chain) SetItems(layerIndex int, n uint64) {
+func (c *Filter) SetItems(layerIndex int, n uint64) {
 	l := c.layer(layerIndex)
 	c.gate.Lock()
 	atomic.StoreUint64(&l.size, n)
@@ -83,7 +83,7 @@ func (c *Chain) SetItems(layerIndex int, n uint64) {
 // Plan sums up the layers: the keys and bits that they have together, and the sum
 // of the rates that they were made for, which bounds the chain's. The probes are
 // those of the newest.
-func (c *Chain) Plan() bloom.Plan {
+func (c *Filter) Plan() bloom.Plan {
 	newest := c.open()
 	sum := bloom.Plan{Probes: newest.bits.Probes, Layout: bloom.AnyBits}
 	for l := newest; l != nil; l = l.older {
@@ -99,7 +99,7 @@ func (c *Chain) Plan() bloom.Plan {
 // up what they say, as if no key were in two layers: see [bloom.Report]. In small
 // layers the rate is found by trying some strangers, so that RateError is not zero
 // there: what their double hashing does to it is no formula's.
-func (c *Chain) Report() bloom.Report {
+func (c *Filter) Report() bloom.Report {
 	newest := c.open()
 	sum := bloom.Report{Plan: c.Plan()}
 	passed := 0. // the logarithm of the chance that no layer finds a stranger
@@ -156,7 +156,7 @@ func (l *layer) fillNow() (fill, standardError float64) {
 	return fill, standardError
 }
 
-func (c *Chain) String() string {
+func (c *Filter) String() string {
 	info := c.Info()
 	growing := "non-scaling"
 	if info.Expansion != 0 {
@@ -172,7 +172,7 @@ func (c *Chain) String() string {
 // Single returns a copy of the bits of a chain of one layer, as a
 // [bloom.Classic] under [bloom.SchemeRedisBloom]. It is false where there are
 // more layers, or the layer has more probes than a Classic can.
-func (c *Chain) Single() (*bloom.Classic, bool) {
+func (c *Filter) Single() (*bloom.Classic, bool) {
 	l := c.open()
 	config := bloom.ClassicConfig{Bits: l.bits.Bits, Probes: l.bits.Probes, Keys: l.entries, Scheme: bloom.SchemeRedisBloom}
 	if l.older != nil || l.bits.Bits%64 != 0 {
@@ -185,13 +185,13 @@ func (c *Chain) Single() (*bloom.Classic, bool) {
 	return classic, err == nil
 }
 
-// ChainOf returns a chain that has a copy of the filter's bits as its one layer,
+// From returns a chain that has a copy of the filter's bits as its one layer,
 // and scales. Its count of keys is the filter's, or if that has none an estimate
-// from the bits. The error wraps [ErrScheme] unless the filter is under
+// from the bits. The error wraps [bloom.ErrUnlike] unless the filter is under
 // [bloom.SchemeRedisBloom].
-func ChainOf(f *bloom.Classic) (*Chain, error) {
+func From(f *bloom.Classic) (*Filter, error) {
 	if f.Scheme() != bloom.SchemeRedisBloom {
-		return nil, otherScheme(f.Scheme(), bloom.SchemeRedisBloom)
+		return nil, fmt.Errorf("%w: the filter is of the scheme %v, not %v: build it again from its keys", bloom.ErrUnlike, f.Scheme(), bloom.SchemeRedisBloom)
 	}
 	plan, report := f.Plan(), f.Report()
 	l := &layer{entries: max(plan.Keys, 1), perKey: float64(plan.Bits) / float64(max(plan.Keys, 1)), size: report.Added}
@@ -202,7 +202,7 @@ func ChainOf(f *bloom.Classic) (*Chain, error) {
 	if l.size == 0 {
 		l.size = uint64(math.Round(min(report.Keys, float64(plan.Bits)*64)))
 	}
-	c := &Chain{growth: 2, options: optNoRound | optForce64}
+	c := &Filter{growth: 2, options: optNoRound | optForce64}
 	if err := c.provide(l, plan.Bits, uint32(plan.Probes)); err != nil {
 		return nil, err
 	}
@@ -211,20 +211,4 @@ func ChainOf(f *bloom.Classic) (*Chain, error) {
 		return nil, err
 	}
 	return c, nil
-}
-
-// details are the facts of a file.
-func (c *Chain) details() [][2]string {
-	info := c.Info()
-	expansion := "none: non-scaling"
-	if info.Expansion != 0 {
-		expansion = fmt.Sprint(info.Expansion)
-	}
-	return [][2]string{
-		{"Capacity", fmt.Sprint(info.Capacity)},
-		{"Size", fmt.Sprint(info.Size)},
-		{"Number of filters", fmt.Sprint(info.Filters)},
-		{"Number of items inserted", fmt.Sprint(info.Items)},
-		{"Expansion rate", expansion},
-	}
 }

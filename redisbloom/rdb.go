@@ -1,4 +1,4 @@
-package interop
+package redisbloom
 
 import (
 	"bufio"
@@ -25,15 +25,6 @@ import (
 //
 // 02 stands before an integer, 04 before an f64, 05 before a string. Lengths and
 // integers have 1 to 9 bytes, big-endian; strings can be compressed by LZF.
-var redisDumpFormat = &Format{
-	Name:    "redis-dump",
-	About:   "Redis: DUMP of a RedisBloom filter, for RESTORE",
-	Matches: matchesRedisDump,
-	plans:   true,
-	read:    readRedisDump,
-	write:   writeRedisDump,
-}
-
 const (
 	rdbModule = 7
 
@@ -57,7 +48,9 @@ var rdbTable = crc64.MakeTable(0x95ac9329ac4bc9b5)
 
 const rdbCRCStart = ^uint64(0)
 
-func matchesRedisDump(head []byte, _ int64) bool {
+// RecognisePayload reports whether head, at least 10 bytes, can begin a payload of
+// Redis's DUMP that holds a RedisBloom filter.
+func RecognisePayload(head []byte) bool {
 	return len(head) >= 10 && head[0] == rdbModule && head[1] == rdbLen64 && binary.BigEndian.Uint64(head[2:])&moduleName == bloomModule&moduleName
 }
 
@@ -143,20 +136,24 @@ func (r *rdbReader) float64() float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(r.bytes(b[:])))
 }
 
-func readRedisDump(from io.Reader, o Options) (*File, error) {
+// ReadPayload reads a payload of Redis's DUMP. Of the config only Grant and Release
+// count: Grant is asked before memory is taken for the bits of each layer, with
+// what they unpack to. The error wraps [bloom.ErrFormat], [bloom.ErrVersion],
+// [bloom.ErrChecksum] or [bloom.ErrLimit], or is Grant's or the reader's.
+func (config Config) ReadPayload(from io.Reader) (*Filter, error) {
 	r := &rdbReader{from: bufio.NewReaderSize(from, 64<<10), crc: rdbCRCStart}
-	chain, err := r.chain(o)
+	c, err := r.chain(config)
 	if err != nil {
 		return nil, err
 	}
 	if err := r.trailer(); err != nil {
-		chain.Close()
+		c.Close()
 		return nil, err
 	}
-	return &File{Filter: chain, Details: chain.details()}, nil
+	return c, nil
 }
 
-func (r *rdbReader) chain(o Options) (*Chain, error) {
+func (r *rdbReader) chain(config Config) (*Filter, error) {
 	if kind := r.bytes(make([]byte, 1))[0]; r.err == nil && kind != rdbModule {
 		r.fail("a value of kind %d, not of a module", kind)
 	}
@@ -175,7 +172,7 @@ func (r *rdbReader) chain(o Options) (*Chain, error) {
 		return nil, r.err
 	}
 	c := h.chain()
-	c.grant, c.release = o.Grant, o.Release
+	c.grant, c.release = config.Grant, config.Release
 	links := make([]link, 0, h.links)
 	for range h.links {
 		l, layer := r.link(c)
@@ -197,7 +194,7 @@ func (r *rdbReader) chain(o Options) (*Chain, error) {
 }
 
 // link reads a link and its bits, which c must grant.
-func (r *rdbReader) link(c *Chain) (l link, layer *layer) {
+func (r *rdbReader) link(c *Filter) (l link, layer *layer) {
 	l.entries, l.rate, l.probes, l.perKey = r.uint64(), r.float64(), r.uint32(), r.float64()
 	l.bits = r.uint64()
 	l.bytes = l.bits / 8
@@ -221,7 +218,7 @@ func (r *rdbReader) link(c *Chain) (l link, layer *layer) {
 	return l, layer
 }
 
-func (r *rdbReader) bits(c *Chain, l link, layer *layer) error {
+func (r *rdbReader) bits(c *Filter, l link, layer *layer) error {
 	length, isLZF := r.length()
 	packed := uint64(0)
 	if isLZF {
@@ -246,10 +243,10 @@ func (r *rdbReader) bits(c *Chain, l link, layer *layer) error {
 	return c.readBits(io.LimitReader(r, int64(length)), layer, l)
 }
 
-// RedisDumpIntact reports whether a payload of Redis's DUMP ends in the checksum of all before
+// PayloadIntact reports whether a payload of Redis's DUMP ends in the checksum of all before
 // it, and in a version that this package knows: if not, it was damaged, and what its
 // bytes say is nothing to go by.
-func RedisDumpIntact(payload []byte) bool {
+func PayloadIntact(payload []byte) bool {
 	const trailer = 2 + 8
 	if len(payload) < trailer {
 		return false
@@ -314,18 +311,10 @@ func (w *rdbWriter) float64(x float64) {
 	w.Write(binary.LittleEndian.AppendUint64(make([]byte, 0, 8), math.Float64bits(x)))
 }
 
-func writeRedisDump(to io.Writer, f *File) error {
-	chain, err := f.chain()
-	if err != nil {
-		return err
-	}
-	return chain.WriteRedisDump(to)
-}
-
-// WriteRedisDump writes what Redis answers to DUMP of this chain, for RESTORE,
+// WritePayload writes what Redis answers to DUMP of this chain, for RESTORE,
 // without compression. Keys that are added meanwhile tear it, as in
-// [Chain.ScanDump].
-func (c *Chain) WriteRedisDump(to io.Writer) error {
+// [Filter.ScanDump].
+func (c *Filter) WritePayload(to io.Writer) error {
 	w := &rdbWriter{to: bufio.NewWriter(to), crc: rdbCRCStart}
 	layers := c.layers()
 	links, items := make([]link, len(layers)), uint64(0)

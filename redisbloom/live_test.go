@@ -1,4 +1,4 @@
-package interop_test
+package redisbloom_test
 
 import (
 	"bytes"
@@ -14,27 +14,28 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 	"pgregory.net/rapid"
 )
 
 func numbered(i int) []byte { return fmt.Appendf(nil, "https://example.com/%d", i) }
 
-// TestChainOneWinner has goroutines add the same keys in other orders, single and
+// TestOneWinner has goroutines add the same keys in other orders, single and
 // in batches, while the chain grows: a key has at most one winner, and is
 // contained as soon as one of them is through. Readers run beside them.
-func TestChainOneWinner(t *testing.T) {
+func TestOneWinner(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		config  interop.ChainConfig
+		config  redisbloom.Config
 		already uint64 // items that the first layer says it has
 		keys    int
 	}{
-		{"many small layers", interop.ChainConfig{Keys: 20, Growth: 1}, 0, 400},
-		{"from small to large", interop.ChainConfig{Keys: 100, Growth: 4}, 0, 6000},
-		{"under stripes", interop.ChainConfig{Keys: 800_000, Rate: 1e-4}, 0, 6000},
-		{"under stripes and over their end", interop.ChainConfig{Keys: 800_000, Rate: 1e-4, Growth: 1}, 797_000, 6000},
-		{"under stripes and full", interop.ChainConfig{Keys: 800_000, Rate: 1e-4, NonScaling: true}, 797_000, 6000},
-		{"full", interop.ChainConfig{Keys: 1000, NonScaling: true}, 0, 3000},
+		{"many small layers", redisbloom.Config{Keys: 20, Growth: 1}, 0, 400},
+		{"from small to large", redisbloom.Config{Keys: 100, Growth: 4}, 0, 6000},
+		{"under stripes", redisbloom.Config{Keys: 800_000, Rate: 1e-4}, 0, 6000},
+		{"under stripes and over their end", redisbloom.Config{Keys: 800_000, Rate: 1e-4, Growth: 1}, 797_000, 6000},
+		{"under stripes and full", redisbloom.Config{Keys: 800_000, Rate: 1e-4, NonScaling: true}, 797_000, 6000},
+		{"full", redisbloom.Config{Keys: 1000, NonScaling: true}, 0, 3000},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := mustChain(t, tt.config)
@@ -71,14 +72,14 @@ func TestChainOneWinner(t *testing.T) {
 }
 
 // raceToAdd adds all keys in an order of its own.
-func raceToAdd(t *testing.T, c *interop.Chain, random *rand.Rand, winners []atomic.Int32) {
+func raceToAdd(t *testing.T, c *redisbloom.Filter, random *rand.Rand, winners []atomic.Int32) {
 	order := random.Perm(len(winners))
 	for len(order) > 0 {
 		part := order[:min(len(order), 1+random.IntN(700))]
 		order = order[len(part):]
-		pairs, isNew := make([]interop.Pair, len(part)), make([]bool, len(part))
+		pairs, isNew := make([]redisbloom.Pair, len(part)), make([]bool, len(part))
 		for i, key := range part {
-			pairs[i][0], pairs[i][1] = interop.HashRedisBloom(numbered(key))
+			pairs[i][0], pairs[i][1] = redisbloom.Hash(numbered(key))
 		}
 		for len(pairs) > 0 {
 			done, err := 1, error(nil)
@@ -88,7 +89,7 @@ func raceToAdd(t *testing.T, c *interop.Chain, random *rand.Rand, winners []atom
 				done, _, err = c.AddPairs(pairs, isNew)
 			}
 			if err != nil {
-				if !errors.Is(err, interop.ErrFull) {
+				if !errors.Is(err, redisbloom.ErrFull) {
 					t.Error(err)
 				}
 				done = min(done, len(pairs)-1)
@@ -122,14 +123,14 @@ type modelLayer struct {
 	set                 map[uint64]bool
 }
 
-func (l *modelLayer) positions(p interop.Pair) (at []uint64) {
+func (l *modelLayer) positions(p redisbloom.Pair) (at []uint64) {
 	for i := range uint64(l.probes) {
 		at = append(at, (p[0]+i*p[1])%l.bits)
 	}
 	return at
 }
 
-func (m *modelChain) contains(p interop.Pair) bool {
+func (m *modelChain) contains(p redisbloom.Pair) bool {
 	for _, l := range m.layers {
 		if !slices.ContainsFunc(l.positions(p), func(i uint64) bool { return !l.set[i] }) {
 			return true
@@ -139,7 +140,7 @@ func (m *modelChain) contains(p interop.Pair) bool {
 }
 
 // add answers, and says in which layer the key is now; sized sizes the next one.
-func (m *modelChain) add(p interop.Pair, sized func(i int) *modelLayer) (isNew bool, layer int, full bool) {
+func (m *modelChain) add(p redisbloom.Pair, sized func(i int) *modelLayer) (isNew bool, layer int, full bool) {
 	if m.contains(p) {
 		return false, -1, false
 	}
@@ -158,18 +159,18 @@ func (m *modelChain) add(p interop.Pair, sized func(i int) *modelLayer) (isNew b
 	return true, len(m.layers) - 1, false
 }
 
-// TestChainModel runs random batches through a chain and the model, and now and
+// TestModel runs random batches through a chain and the model, and now and
 // then sends the chain through a dump, a file or Redis's own value, or rebuilds it
 // from a log of its adds.
-func TestChainModel(t *testing.T) {
+func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		config := interop.ChainConfig{
+		config := redisbloom.Config{
 			Keys:       rapid.Uint64Range(1, 40).Draw(t, "keys"),
 			Rate:       rapid.SampledFrom([]float64{0.5, 0.1, 0.01, 1e-6}).Draw(t, "rate"),
 			Growth:     rapid.Uint32Range(1, 4).Draw(t, "growth"),
 			NonScaling: rapid.Bool().Draw(t, "non-scaling"),
 		}
-		c, err := interop.NewChain(config)
+		c, err := redisbloom.New(config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -179,7 +180,7 @@ func TestChainModel(t *testing.T) {
 			return &modelLayer{bits: l.Bits, entries: l.Capacity, probes: l.Probes, set: map[uint64]bool{}}
 		}
 		model := &modelChain{growth: uint64(config.Growth), fixed: config.NonScaling, layers: []*modelLayer{sized(0)}}
-		log := map[int][]interop.Pair{}
+		log := map[int][]redisbloom.Pair{}
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			switch rapid.IntRange(0, 5).Draw(t, "step") {
 			case 0:
@@ -195,11 +196,11 @@ func TestChainModel(t *testing.T) {
 }
 
 // addBatch adds keys, some of them repeated, and compares answers and layers.
-func addBatch(t *rapid.T, c *interop.Chain, model *modelChain, sized func(int) *modelLayer, log map[int][]interop.Pair) {
+func addBatch(t *rapid.T, c *redisbloom.Filter, model *modelChain, sized func(int) *modelLayer, log map[int][]redisbloom.Pair) {
 	ids := rapid.SliceOfN(rapid.IntRange(0, 300), 1, 60).Draw(t, "ids")
-	pairs := make([]interop.Pair, len(ids))
+	pairs := make([]redisbloom.Pair, len(ids))
 	for i, id := range ids {
-		pairs[i][0], pairs[i][1] = interop.HashRedisBloom(numbered(id))
+		pairs[i][0], pairs[i][1] = redisbloom.Hash(numbered(id))
 	}
 	isNew := make([]bool, len(pairs))
 	for len(pairs) > 0 {
@@ -215,7 +216,7 @@ func addBatch(t *rapid.T, c *interop.Chain, model *modelChain, sized func(int) *
 		}
 		pairs, isNew = pairs[done:], isNew[done:]
 		if err != nil {
-			if _, _, full := model.add(pairs[0], sized); !full || !errors.Is(err, interop.ErrFull) {
+			if _, _, full := model.add(pairs[0], sized); !full || !errors.Is(err, redisbloom.ErrFull) {
 				t.Fatalf("adding %x: %v, but the model is not full", pairs[0], err)
 			}
 			pairs, isNew = pairs[1:], isNew[1:]
@@ -224,13 +225,13 @@ func addBatch(t *rapid.T, c *interop.Chain, model *modelChain, sized func(int) *
 }
 
 // anotherWay copies a chain by its dump, a file, or Redis's value.
-func anotherWay(t *rapid.T, c *interop.Chain, way int) *interop.Chain {
+func anotherWay(t *rapid.T, c *redisbloom.Filter, way int) *redisbloom.Filter {
 	var file bytes.Buffer
 	var err error
 	switch way {
 	case 0:
 		iterator, data := c.ScanDump(0)
-		loaded, err := interop.LoadHeader(data, nil)
+		loaded, err := redisbloom.LoadHeader(data, nil)
 		for err == nil {
 			if iterator, data = c.ScanDump(iterator); iterator == 0 {
 				return loaded
@@ -242,7 +243,7 @@ func anotherWay(t *rapid.T, c *interop.Chain, way int) *interop.Chain {
 	case 1:
 		_, err = c.WriteTo(&file)
 	case 2:
-		err = c.WriteRedisDump(&file)
+		err = c.WritePayload(&file)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -255,12 +256,12 @@ func anotherWay(t *rapid.T, c *interop.Chain, way int) *interop.Chain {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return read.Filter.(*interop.Chain)
+	return read.Filter.(*redisbloom.Filter)
 }
 
 // replayed makes the chain again from what a server's log would hold.
-func replayed(t *rapid.T, c *interop.Chain, empty []byte, log map[int][]interop.Pair) *interop.Chain {
-	again, err := interop.LoadHeader(empty, nil)
+func replayed(t *rapid.T, c *redisbloom.Filter, empty []byte, log map[int][]redisbloom.Pair) *redisbloom.Filter {
+	again, err := redisbloom.LoadHeader(empty, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +277,7 @@ func replayed(t *rapid.T, c *interop.Chain, empty []byte, log map[int][]interop.
 	return again
 }
 
-func compareModel(t *rapid.T, c *interop.Chain, model *modelChain) {
+func compareModel(t *rapid.T, c *redisbloom.Filter, model *modelChain) {
 	layers := c.Layers()
 	if len(layers) != len(model.layers) {
 		t.Fatalf("%d layers, want %d", len(layers), len(model.layers))
@@ -290,8 +291,8 @@ func compareModel(t *rapid.T, c *interop.Chain, model *modelChain) {
 	keys, want := make([][]byte, 400), make([]bool, 400)
 	for i := range keys {
 		keys[i] = numbered(i)
-		a, b := interop.HashRedisBloom(keys[i])
-		want[i] = model.contains(interop.Pair{a, b})
+		a, b := redisbloom.Hash(keys[i])
+		want[i] = model.contains(redisbloom.Pair{a, b})
 		if c.Contains(keys[i]) != want[i] {
 			t.Fatalf("Contains(%s) = %v, want %v", keys[i], !want[i], want[i])
 		}
@@ -302,12 +303,12 @@ func compareModel(t *rapid.T, c *interop.Chain, model *modelChain) {
 	}
 }
 
-// TestChainAllocations: promise 7.
-func TestChainAllocations(t *testing.T) {
+// TestAllocations: promise 7.
+func TestAllocations(t *testing.T) {
 	if raceEnabled {
 		t.Skip("under the race detector pools drop what is put into them")
 	}
-	for _, config := range []interop.ChainConfig{{Keys: 100_000}, {Keys: 1_000_000, Rate: 1e-3}} {
+	for _, config := range []redisbloom.Config{{Keys: 100_000}, {Keys: 1_000_000, Rate: 1e-3}} {
 		c := mustChain(t, config)
 		if config.Keys == 100_000 && c.Grow() != nil {
 			t.Fatal("the chain does not grow")
@@ -330,15 +331,15 @@ func TestChainAllocations(t *testing.T) {
 	}
 }
 
-// TestChainMemory: a small chain takes its bits and at most 200 bytes more.
-func TestChainMemory(t *testing.T) {
+// TestMemory: a small chain takes its bits and at most 200 bytes more.
+func TestMemory(t *testing.T) {
 	const chains = 10_000
-	kept := make([]*interop.Chain, chains)
+	kept := make([]*redisbloom.Filter, chains)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range kept {
-		c, err := interop.NewChain(interop.ChainConfig{Keys: 100, Rate: 0.01})
+		c, err := redisbloom.New(redisbloom.Config{Keys: 100, Rate: 0.01})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -355,9 +356,9 @@ func TestChainMemory(t *testing.T) {
 	runtime.KeepAlive(kept)
 }
 
-// TestChainReport: what the bits say fits what was added, over several layers.
-func TestChainReport(t *testing.T) {
-	c := mustChain(t, interop.ChainConfig{Keys: 1000, Rate: 0.01})
+// TestReport: what the bits say fits what was added, over several layers.
+func TestReport(t *testing.T) {
+	c := mustChain(t, redisbloom.Config{Keys: 1000, Rate: 0.01})
 	const n = 6000
 	for i := range n {
 		c.Add(numbered(i))
@@ -384,12 +385,12 @@ func TestChainReport(t *testing.T) {
 	}
 }
 
-// TestChainBudget: a layer that the budget does not hold is refused, with its
+// TestBudget: a layer that the budget does not hold is refused, with its
 // bytes, and the chain goes on answering.
-func TestChainBudget(t *testing.T) {
-	grant, release := interop.Budget(1000)
-	c := mustChain(t, interop.ChainConfig{Keys: 100, Growth: 8, Grant: grant})
-	if _, err := interop.NewChain(interop.ChainConfig{Keys: 10_000, Grant: grant}); !errors.Is(err, bloom.ErrBudget) {
+func TestBudget(t *testing.T) {
+	grant, release := redisbloom.Budget(1000)
+	c := mustChain(t, redisbloom.Config{Keys: 100, Growth: 8, Grant: grant})
+	if _, err := redisbloom.New(redisbloom.Config{Keys: 10_000, Grant: grant}); !errors.Is(err, bloom.ErrBudget) {
 		t.Errorf("a chain over the budget: %v", err)
 	}
 	var keys [][]byte
@@ -399,8 +400,8 @@ func TestChainBudget(t *testing.T) {
 	if n := c.AddMany(keys, nil); uint64(n) != 100 || c.Info().Filters != 1 {
 		t.Errorf("%d keys added to %v", n, c)
 	}
-	a, b := interop.HashRedisBloom([]byte("one more"))
-	if _, err := c.AddPair(a, b); !errors.Is(err, interop.ErrInsert) || !errors.Is(err, bloom.ErrBudget) {
+	a, b := redisbloom.Hash([]byte("one more"))
+	if _, err := c.AddPair(a, b); !errors.Is(err, redisbloom.ErrInsert) || !errors.Is(err, bloom.ErrBudget) {
 		t.Errorf("a layer over the budget: %v", err)
 	}
 	if isNew := c.Add(keys[0]); isNew || !c.Contains(keys[0]) {
@@ -421,7 +422,7 @@ func TestChainBudget(t *testing.T) {
 	// That chain has no Release, so its 144 bytes of bits, and 128 of the layer, stay
 	// taken; others give theirs back.
 	for range 10 {
-		c := mustChain(t, interop.ChainConfig{Keys: 100, Grant: grant, Release: release})
+		c := mustChain(t, redisbloom.Config{Keys: 100, Grant: grant, Release: release})
 		if err := c.Grow(); err != nil {
 			t.Fatal(err)
 		}
@@ -431,29 +432,29 @@ func TestChainBudget(t *testing.T) {
 			}
 		}
 	}
-	c = mustChain(t, interop.ChainConfig{Keys: 100, Grant: grant, Release: release})
+	c = mustChain(t, redisbloom.Config{Keys: 100, Grant: grant, Release: release})
 	c.SetGrant(nil, nil)
 	if err := grant(1000 - 144 - 128); err != nil {
 		t.Errorf("after all others are closed, or have another Grant: %v", err)
 	}
 }
 
-func TestNewChainRefuses(t *testing.T) {
+func TestNewRefuses(t *testing.T) {
 	for _, tt := range []struct {
-		config interop.ChainConfig
+		config redisbloom.Config
 		want   error
 	}{
-		{interop.ChainConfig{Rate: 1}, bloom.ErrConfig},
-		{interop.ChainConfig{Rate: -0.1}, bloom.ErrConfig},
-		{interop.ChainConfig{Keys: 1 << 63}, bloom.ErrLimit},
-		{interop.ChainConfig{Rate: math.SmallestNonzeroFloat64}, bloom.ErrLimit}, // half of it is zero
+		{redisbloom.Config{Rate: 1}, bloom.ErrConfig},
+		{redisbloom.Config{Rate: -0.1}, bloom.ErrConfig},
+		{redisbloom.Config{Keys: 1 << 63}, bloom.ErrLimit},
+		{redisbloom.Config{Rate: math.SmallestNonzeroFloat64}, bloom.ErrLimit}, // half of it is zero
 	} {
-		if c, err := interop.NewChain(tt.config); !errors.Is(err, tt.want) {
-			t.Errorf("NewChain(%+v) = %v, %v, want %v", tt.config, c, err, tt.want)
+		if c, err := redisbloom.New(tt.config); !errors.Is(err, tt.want) {
+			t.Errorf("New(%+v) = %v, %v, want %v", tt.config, c, err, tt.want)
 		}
 	}
-	c := mustChain(t, interop.ChainConfig{Keys: 1 << 20, Growth: 1 << 31, Rate: 1e-9})
-	if err := c.Grow(); !errors.Is(err, interop.ErrInsert) || !errors.Is(err, bloom.ErrLimit) {
+	c := mustChain(t, redisbloom.Config{Keys: 1 << 20, Growth: 1 << 31, Rate: 1e-9})
+	if err := c.Grow(); !errors.Is(err, redisbloom.ErrInsert) || !errors.Is(err, bloom.ErrLimit) {
 		t.Errorf("a layer of 2^51 keys: %v", err)
 	}
 	mustPanic := func(name string, do func()) {
@@ -478,4 +479,14 @@ func TestNewChainRefuses(t *testing.T) {
 	mustPanic("Info of a closed chain", func() { c.Info() })
 	mustPanic("ScanDump of a closed chain", func() { c.ScanDump(1) })
 	mustPanic("LoadChunk into a closed chain", func() { c.LoadChunk(1, nil) })
+}
+
+func mustChain(t testing.TB, config redisbloom.Config) *redisbloom.Filter {
+	t.Helper()
+	c, err := redisbloom.New(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.Close() })
+	return c
 }

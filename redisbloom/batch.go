@@ -1,4 +1,4 @@
-package interop
+package redisbloom
 
 import (
 	"fmt"
@@ -61,12 +61,12 @@ func (r *rest) drop(l *layer, found []bool) {
 
 // ContainsMany sets found[i] to Contains(keys[i]) and returns how many are true.
 // found is as long as keys, or nil.
-func (c *Chain) ContainsMany(keys [][]byte, found []bool) (count int) {
+func (c *Filter) ContainsMany(keys [][]byte, found []bool) (count int) {
 	mustFit(len(keys), len(found), found == nil)
 	r := rests.Get().(*rest)
 	for from := 0; from < len(keys); from += kernel.SieveKeys {
 		part := keys[from:min(from+kernel.SieveKeys, len(keys))]
-		HashManyRedisBloom(part, r.hashed[:])
+		HashMany(part, r.hashed[:])
 		count += c.containsPart(r.hashed[:len(part)], r.answersFor(found, from, len(part)), r)
 	}
 	rests.Put(r)
@@ -74,7 +74,7 @@ func (c *Chain) ContainsMany(keys [][]byte, found []bool) (count int) {
 }
 
 // ContainsPairs is ContainsMany for keys that are hashed already.
-func (c *Chain) ContainsPairs(pairs []Pair, found []bool) (count int) {
+func (c *Filter) ContainsPairs(pairs []Pair, found []bool) (count int) {
 	mustFit(len(pairs), len(found), found == nil)
 	r := rests.Get().(*rest)
 	for from := 0; from < len(pairs); from += kernel.SieveKeys {
@@ -94,11 +94,11 @@ func (r *rest) answersFor(answers []bool, from, n int) []bool {
 
 func mustFit(keys, answers int, none bool) {
 	if !none && answers != keys {
-		panic(fmt.Sprintf("interop: room for %d answers to %d keys: give as many, or nil", answers, keys))
+		panic(fmt.Sprintf("redisbloom: room for %d answers to %d keys: give as many, or nil", answers, keys))
 	}
 }
 
-func (c *Chain) containsPart(pairs []Pair, found []bool, r *rest) int {
+func (c *Filter) containsPart(pairs []Pair, found []bool, r *rest) int {
 	l := c.open()
 	defer runtime.KeepAlive(l)
 	if l.older == nil {
@@ -112,14 +112,14 @@ func (c *Chain) containsPart(pairs []Pair, found []bool, r *rest) int {
 
 // AddMany adds the keys as if one after the other and returns how many were
 // certainly new. isNew is as long as keys, or nil. Keys for which there is no
-// room are answered false; see [Chain.AddPairs].
-func (c *Chain) AddMany(keys [][]byte, isNew []bool) (count int) {
+// room are answered false; see [Filter.AddPairs].
+func (c *Filter) AddMany(keys [][]byte, isNew []bool) (count int) {
 	mustFit(len(keys), len(isNew), isNew == nil)
 	r := rests.Get().(*rest)
 	for from := 0; from < len(keys); from += kernel.SieveKeys {
 		part := keys[from:min(from+kernel.SieveKeys, len(keys))]
 		pairs := r.hashed[:len(part)]
-		HashManyRedisBloom(part, pairs)
+		HashMany(part, pairs)
 		answers := r.answersFor(isNew, from, len(part))
 		clear(answers)
 		for len(pairs) > 0 {
@@ -157,7 +157,7 @@ func countTrue(answers []bool) (n int) {
 //
 // An error, which wraps [ErrFull] or [ErrInsert], is about the first key that was
 // not dealt with: it is new, and has no room.
-func (c *Chain) AddPairs(pairs []Pair, isNew []bool) (done, layerIndex int, err error) {
+func (c *Filter) AddPairs(pairs []Pair, isNew []bool) (done, layerIndex int, err error) {
 	mustFit(len(pairs), len(isNew), false)
 	r := rests.Get().(*rest)
 	var wrote *layer // where this call's new keys are
@@ -191,7 +191,7 @@ func (c *Chain) AddPairs(pairs []Pair, isNew []bool) (done, layerIndex int, err 
 
 // addPart adds keys to l as far as there is room, or none at all if l is not the
 // newest any more.
-func (c *Chain) addPart(l *layer, pairs []Pair, isNew []bool, r *rest) (done int, added, full bool) {
+func (c *Filter) addPart(l *layer, pairs []Pair, isNew []bool, r *rest) (done int, added, full bool) {
 	defer runtime.KeepAlive(l)
 	clear(isNew)
 	adding, answers := pairs, isNew
@@ -229,9 +229,9 @@ func (c *Chain) addPart(l *layer, pairs []Pair, isNew []bool, r *rest) (done int
 
 // Replay sets the bits of keys in one layer, counted from the oldest, 0, whether
 // they are new or not, and counts nothing: so a log that names the layer of each
-// key is replayed. The counts come by [Chain.SetItems]. It panics if there is no
+// key is replayed. The counts come by [Filter.SetItems]. It panics if there is no
 // such layer.
-func (c *Chain) Replay(layerIndex int, pairs []Pair) {
+func (c *Filter) Replay(layerIndex int, pairs []Pair) {
 	l := c.layer(layerIndex)
 	r := rests.Get().(*rest)
 	for len(pairs) > 0 {
@@ -252,11 +252,11 @@ func (c *Chain) Replay(layerIndex int, pairs []Pair) {
 	runtime.KeepAlive(l)
 }
 
-func (c *Chain) layer(index int) *layer {
+func (c *Filter) layer(index int) *layer {
 	for l := c.open(); l != nil; l = l.older {
 		if int(l.index) == index {
 			return l
 		}
 	}
-	panic(fmt.Sprintf("interop: the chain has no layer %d", index))
+	panic(fmt.Sprintf("redisbloom: the chain has no layer %d", index))
 }

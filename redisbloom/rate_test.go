@@ -1,4 +1,4 @@
-package interop_test
+package redisbloom_test
 
 import (
 	"fmt"
@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
-// TestChainRate: the rate that a report claims is the one that strangers meet, in
+// TestRate: the rate that a report claims is the one that strangers meet, in
 // layers so small that RedisBloom's double hashing keeps far less than was asked.
-func TestChainRate(t *testing.T) {
+func TestRate(t *testing.T) {
 	for _, tt := range []struct {
 		keys      uint64
 		rate      float64
@@ -31,7 +31,7 @@ func TestChainRate(t *testing.T) {
 		{10, 1e-12, 1e6, 1e8}, // 640
 	} {
 		t.Run(fmt.Sprintf("%d keys at %g", tt.keys, tt.rate), func(t *testing.T) {
-			c, err := interop.NewChain(interop.ChainConfig{Keys: tt.keys, Rate: tt.rate, NonScaling: true})
+			c, err := redisbloom.New(redisbloom.Config{Keys: tt.keys, Rate: tt.rate, NonScaling: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -69,9 +69,9 @@ func TestChainRate(t *testing.T) {
 	}
 }
 
-// BenchmarkChainReport is of the dearest layer for its size.
-func BenchmarkChainReport(b *testing.B) {
-	c, err := interop.NewChain(interop.ChainConfig{Keys: 70, Rate: 1e-6, NonScaling: true})
+// BenchmarkReport is of the dearest layer for its size.
+func BenchmarkReport(b *testing.B) {
+	c, err := redisbloom.New(redisbloom.Config{Keys: 70, Rate: 1e-6, NonScaling: true})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package interop
+package redisbloom
 
 import (
 	"fmt"
@@ -9,10 +9,10 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// FitsUnion returns nil if [Chain.Union] can add all that the other chain has: its
+// FitsUnion returns nil if [Filter.Union] can add all that the other chain has: its
 // layers have the bits and the probes of c's first ones. Otherwise the error wraps
 // [bloom.ErrUnlike].
-func (c *Chain) FitsUnion(other *Chain) error {
+func (c *Filter) FitsUnion(other *Filter) error {
 	ours, theirs := c.layers(), other.layers()
 	if len(ours) < len(theirs) {
 		return fmt.Errorf("%w: %d layers and %d", bloom.ErrUnlike, len(ours), len(theirs))
@@ -31,12 +31,12 @@ func alike(ours, theirs []*layer) error {
 }
 
 // Union adds all bits of another chain, layer by layer, while keys are added to both
-// and looked up in both; of layers that the other chain grows beyond c's, none. The items of c's layers stay as they are: [Chain.SetItems]
+// and looked up in both; of layers that the other chain grows beyond c's, none. The items of c's layers stay as they are: [Filter.SetItems]
 // sets them. It returns how many bits were set of each layer, as it went. between, if
 // not nil, is called after each 64 KiB, and ends the union by an error: c then has
-// some of the bits. The error wraps [bloom.ErrUnlike] as [Chain.FitsUnion] says, and
+// some of the bits. The error wraps [bloom.ErrUnlike] as [Filter.FitsUnion] says, and
 // then nothing has changed.
-func (c *Chain) Union(other *Chain, between func() error) (set []uint64, err error) {
+func (c *Filter) Union(other *Filter, between func() error) (set []uint64, err error) {
 	ours, theirs := c.layers(), other.layers()
 	theirs = theirs[:min(len(ours), len(theirs))]
 	if err := alike(ours, theirs); err != nil {
@@ -79,9 +79,9 @@ func orWords(into, from []uint64) (set uint64) {
 	return set
 }
 
-// ScanPiece is [Chain.ScanDump] into a buffer: the data are part of it, and at most as
+// ScanPiece is [Filter.ScanDump] into a buffer: the data are part of it, and at most as
 // long. It is for iterators from 1 on.
-func (c *Chain) ScanPiece(iterator int64, buffer []uint64) (next int64, data []byte) {
+func (c *Filter) ScanPiece(iterator int64, buffer []uint64) (next int64, data []byte) {
 	l, offset, ok := c.at(uint64(iterator) - 1)
 	if iterator < 1 || !ok {
 		return 0, nil
@@ -91,8 +91,8 @@ func (c *Chain) ScanPiece(iterator int64, buffer []uint64) (next int64, data []b
 	return iterator + int64(n), data
 }
 
-// FitsChunk returns the error that [Chain.LoadChunk] would.
-func (c *Chain) FitsChunk(iterator int64, data []byte) error {
+// FitsChunk returns the error that [Filter.LoadChunk] would.
+func (c *Filter) FitsChunk(iterator int64, data []byte) error {
 	_, _, err := c.place(iterator, data)
 	return err
 }
