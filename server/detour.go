@@ -24,7 +24,7 @@ import (
 // [Client.inOneStep]. In a transaction it is executed as all others, and everybody
 // waits.
 type detour struct {
-	command *Command // nil: there is none, but room is to be made for a long argument
+	command *Command // nil: there is none, but a long argument is to be read
 	args    [][]byte // as dispatch had them, of what the client has sent
 	silent  bool     // by CLIENT REPLY: not answered
 }

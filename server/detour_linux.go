@@ -1,6 +1,10 @@
 package server
 
-import "golang.org/x/sys/unix"
+import (
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
 
 // depart sends a client on its detour. Until welcome the loop uses nothing of the
 // client, but for the bytes that are to be sent before it.
@@ -11,7 +15,7 @@ func (l *loop) depart(k *socket) {
 	l.watch(k)
 	go func() {
 		if c.detour.command == nil {
-			c.growInput(trickleBytes)
+			k.fill()
 		} else if err := l.server.takeDetour(c); err != nil {
 			l.server.fail(err)
 			c.kill()
@@ -29,12 +33,44 @@ func (l *loop) welcome(k *socket) {
 	k.back.Store(false)
 	c.out, k.rest = k.rest, nil
 	c.lastActive.Store(l.now)
+	k.heard = k.heard || k.filled > 0
+	l.bytesIn += int64(k.filled)
+	k.broken = k.broken || k.lost
+	k.filled = 0
 	k.reading = true // c.w has an answer, or will have
 	l.ready = append(l.ready, k)
 	l.eat(k)
 	l.watch(k)
 	if !k.broken && !c.isKilled() {
 		k.eaten = l.batch.execute(c, c.in)
+	}
+}
+
+// fill reads what has come of a long argument. When nothing more is there, it returns:
+// the loop waits for the rest, so that a slow client takes no goroutine.
+func (k *socket) fill() {
+	c := k.client
+	for first := true; first || c.inputNeed(0) > longReadBytes; first = false {
+		if c.isKilled() || !c.growInput(trickleBytes) {
+			return
+		}
+		into := c.in[len(c.in):cap(c.in)]
+		n, err := unix.Read(int(k.fd), into[:min(len(into), longReadBytes)])
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN:
+			return
+		case err != nil:
+			k.lost = true
+			return
+		case n == 0: // it sends no more, and may read yet what it asked for
+			c.end()
+			return
+		}
+		c.in = c.in[:len(c.in)+n]
+		k.filled += n
+		runtime.Gosched()
 	}
 }
 

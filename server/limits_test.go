@@ -223,4 +223,36 @@ func TestLongCommands(t *testing.T) {
 	})
 }
 
+// TestLongArgumentInPieces has a long argument come slowly, be cut off, and have
+// commands behind it, and expects others to be served meanwhile.
+func TestLongArgumentInPieces(t *testing.T) {
+	eachTransport(t, Config{Loops: 1}, func(t *testing.T, s *Server, _ *fakeStore, addr string) {
+		other, w := connect(t, addr), connect(t, addr)
+		value := strings.Repeat("0123456789abcdef", 128<<10)
+		sent := command("ECHO", value) + command("PING")
+		for len(sent) > 0 {
+			n := min(len(sent), 300_000+len(sent)%1000)
+			io.WriteString(w, sent[:n])
+			sent = sent[n:]
+			other.wantNow(t, "+PONG\r\n", "PING")
+		}
+		if reply := w.read(t); reply.Text != value {
+			t.Fatalf("%d bytes came back as %d", len(value), len(reply.Text))
+		}
+		if reply := w.read(t); reply.Text != "PONG" {
+			t.Errorf("behind it: %v", reply)
+		}
+
+		cut := command("ECHO", value)[:1<<20]
+		io.WriteString(w, cut)
+		w.Conn.(*net.TCPConn).CloseWrite()
+		w.wantEnd(t, "")
+		gone := connect(t, addr)
+		io.WriteString(gone, cut)
+		gone.Close()
+		waitFor(t, func() bool { return s.clientCount() == 1 && s.buffered.Load() == 0 })
+		other.wantNow(t, "+PONG\r\n", "PING")
+	})
+}
+
 const readBytesOfTest = 32 << 10

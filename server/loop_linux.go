@@ -54,12 +54,17 @@ type loop struct {
 
 // Sizes of a loop.
 const (
-	roomBytes   = 1 << 20
-	readBytes   = 32 << 10 // of a connection, in one turn
-	sendBytes   = 1 << 20  // to a connection, in one turn
-	bufferBytes = 64 << 10 // larger ones are not kept for replies
-	maxEvents   = 512
-	maxBuffers  = 256
+	roomBytes = 1 << 20
+	readBytes = 32 << 10  // of a connection, in one turn
+	sendBytes = 256 << 10 // to a connection, in one turn
+
+	// longReadBytes is how much of an argument may be missing if the loop is to read
+	// it. More is read on a detour: what a client sends as fast as the network brings
+	// it would take every other turn of the loop.
+	longReadBytes = 256 << 10
+	bufferBytes   = 64 << 10 // larger ones are not kept for replies
+	maxEvents     = 512
+	maxBuffers    = 256
 )
 
 // A socket is a connection of a loop.
@@ -76,6 +81,8 @@ type socket struct {
 	entered bool // in loop.sockets
 	away    bool // its client is on a detour; see detour_linux.go
 	broken  bool // the other side is gone: close
+	filled  int  // bytes that fill has read
+	lost    bool // reading failed in fill
 	closed  bool
 
 	lingerEnd   time.Time // in loop.lingering: when it ends in any case
@@ -385,8 +392,8 @@ func (l *loop) read(k *socket) bool {
 	long := len(c.in) > 0
 	into := l.room[l.used:min(l.used+readBytes, len(l.room))]
 	if long {
-		if len(c.in) > pieceBytes && c.inputIsShort(trickleBytes) {
-			c.detour = &detour{} // to copy it all takes the time of others
+		if c.inputNeed(0) > longReadBytes || len(c.in) > pieceBytes && c.inputIsShort(trickleBytes) {
+			c.detour = &detour{} // to read and copy it all takes the time of others
 			l.dirty = append(l.dirty, k)
 			return false
 		}

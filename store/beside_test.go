@@ -457,6 +457,40 @@ func TestLoadInPieces(t *testing.T) {
 	}
 }
 
+// TestLoadSyncs: a long load syncs what it logs as it goes, so that nobody waits for
+// the sync of all of it.
+func TestLoadSyncs(t *testing.T) {
+	l, err := OpenLocal(LocalConfig{Level: EverySecond, seams: seams{disk: newCrashDisk(rand.New(rand.NewPCG(5, 6))), idle: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	from, err := l.Create(bg, "from", Spec{Kind: RedisBloom, Capacity: 25_000_000, Rate: 0.01})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chunks := dumpOf(t, from)
+	to, err := l.Load(bg, "to", chunks[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := l.Stats().Log
+	at := int64(1)
+	for _, chunk := range chunks[1:] {
+		at += int64(len(chunk))
+		if err := to.Load(bg, at, chunk); err != nil {
+			t.Fatal(err)
+		}
+		if l.log.waiting > unsyncedBytes+2*loadPiece {
+			t.Errorf("%d bytes are left to the next sync", l.log.waiting)
+		}
+	}
+	stats := l.Stats().Log
+	if bytes, syncs := stats.Bytes-before.Bytes, stats.Syncs-before.Syncs; syncs < bytes/(unsyncedBytes+2*loadPiece) {
+		t.Errorf("%d syncs of %d bytes", syncs, bytes)
+	}
+}
+
 // slowCloser is memory that takes its time until it is given back.
 type slowCloser chan bool
 

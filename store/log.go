@@ -70,6 +70,7 @@ type log struct {
 	file    diskFile
 	segment segment
 	earlier uint64 // bytes of the segments before that no snapshot has made superfluous
+	waiting uint64 // bytes that have been written since a sync began
 	counts  LogStats
 }
 
@@ -156,15 +157,26 @@ func (g *log) reachAll() error {
 	return g.reach(g.next, g.next)
 }
 
-// settle returns when all that has been appended is written: so who logs a lot does
-// it a MiB at a time, and leaves nobody's commit more than that to write.
+// unsyncedBytes is how much a long load leaves to the next sync. A sync of much more
+// keeps the disk and the file busy for so long that everybody else's writes wait.
+const unsyncedBytes = 8 << 20
+
+// settle returns when everything that has been appended is written, and synced if it is
+// much: a caller that logs a lot does it a MiB at a time, and leaves nobody's commit
+// more than that to write, and no sync more than unsyncedBytes.
 func (l *Local) settle() error {
-	if l.log == nil {
+	g := l.log
+	if g == nil {
 		return nil
 	}
-	l.log.Lock()
-	defer l.log.Unlock()
-	return l.log.reach(l.log.next, 0)
+	g.Lock()
+	err := g.reach(g.next, 0)
+	much := g.waiting >= unsyncedBytes
+	g.Unlock()
+	if err == nil && much {
+		err = g.syncNow()
+	}
+	return err
 }
 
 // write writes what is in the buffer. The log is locked, and unlocked meanwhile.
@@ -194,11 +206,13 @@ func (g *log) write(andSync bool) {
 	} else {
 		g.written = next
 		g.segment.bytes += uint64(len(data))
+		g.waiting += uint64(len(data))
 		g.counts.Bytes += uint64(len(data))
 		if len(data) > 0 {
 			g.counts.Writes++
 		}
 		if andSync {
+			g.waiting = 0
 			g.isSynced(next, took)
 		}
 	}
@@ -315,7 +329,7 @@ func (g *log) syncNow() error {
 	g.Unlock()
 	var next uint64
 	took, err := g.syncAlone(func() diskFile { // not before, as rotate closes the file that it replaces
-		next = g.written
+		next, g.waiting = g.written, 0
 		return g.file
 	})
 	g.Lock()
