@@ -58,9 +58,7 @@ const (
 	readBytes = 32 << 10  // of a connection, in one turn
 	sendBytes = 256 << 10 // to a connection, in one turn
 
-	// longReadBytes is how much of an argument may be missing if the loop is to read
-	// it. More is read on a detour: what a client sends as fast as the network brings
-	// it would take every other turn of the loop.
+	// Of an argument the loop reads only this much: more would take every other turn.
 	longReadBytes = 256 << 10
 	bufferBytes   = 64 << 10 // larger ones are not kept for replies
 	maxEvents     = 512

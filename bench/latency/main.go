@@ -10,8 +10,9 @@
 // Four clients in a process of their own each send one command a millisecond: PING,
 // BF.ADD and BF.EXISTS on the filter that the operation is about, and BF.ADD on
 // another one. A reply that is late counts for the commands, too, that would have been
-// sent meanwhile. The rows "nothing" are the floor: the same clients beside an idle
-// server, in the same run.
+// sent meanwhile. A fifth client pings another server, which has nothing to do: how
+// late its replies are is the machine's share. The rows "nothing" are the floor without
+// any load.
 package main
 
 import (
@@ -20,6 +21,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -36,7 +38,7 @@ var (
 	beside  = flag.String("beside", "", "only operations with this in their names; the others are done, but not measured")
 	level   = flag.String("durability", "everysec", "that of the server")
 	loops   = flag.Int("loops", 0, "event loops of the server; 0: its default")
-	probe   = flag.String("probe", "", "what the process of the probes does: the server's address")
+	probe   = flag.String("probe", "", "what the process of the probes does: the addresses of the server and of the idle one, with a comma between them")
 )
 
 func main() {
@@ -79,8 +81,8 @@ func measure() error {
 			return fmt.Errorf("no kind %q", name)
 		}
 	}
-	fmt.Println("| filter | beside | took | PING | BF.ADD | BF.EXISTS | BF.ADD to another |")
-	fmt.Println("|---|---|--:|--:|--:|--:|--:|")
+	fmt.Println("| filter | beside | took | PING | BF.ADD | BF.EXISTS | BF.ADD to another | PING, idle server |")
+	fmt.Println("|---|---|--:|--:|--:|--:|--:|--:|")
 	for _, k := range kinds {
 		if *only == "" || slices.Contains(wanted, k.name) {
 			if err := with(func(b *bench) error { return b.filters(k) }); err != nil {
@@ -115,7 +117,7 @@ func with(do func(*bench) error) error {
 	}
 	defer os.RemoveAll(dir)
 	b := &bench{random: rand.New(rand.NewPCG(1, 2))}
-	if b.server, err = start(*program, dir); err != nil {
+	if b.server, err = start(*program, filepath.Join(dir, "busy")); err != nil {
 		return err
 	}
 	defer b.server.kill()
@@ -123,7 +125,12 @@ func with(do func(*bench) error) error {
 		return err
 	}
 	defer b.client.conn.Close()
-	if b.probes, err = startProbes(b.server.address); err != nil {
+	idle, err := start(*program, filepath.Join(dir, "idle"))
+	if err != nil {
+		return err
+	}
+	defer idle.kill()
+	if b.probes, err = startProbes(b.server.address + "," + idle.address); err != nil {
 		return err
 	}
 	defer b.probes.end()

@@ -33,12 +33,12 @@ type prober struct {
 // A result is of one probe, in milliseconds.
 type result struct{ worst, high float64 }
 
-func startProbes(address string) (*prober, error) {
+func startProbes(addresses string) (*prober, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	p := &prober{cmd: exec.Command(self, "-probe", address)}
+	p := &prober{cmd: exec.Command(self, "-probe", addresses)}
 	p.cmd.Stderr = os.Stderr
 	out, err := p.cmd.StdoutPipe()
 	if err == nil {
@@ -98,6 +98,7 @@ func (p *prober) results() (all []result, err error) {
 type station struct {
 	fd      int
 	command func(i int) []byte
+	idle    bool // asks the idle server
 
 	mu      sync.Mutex
 	on      bool
@@ -107,16 +108,22 @@ type station struct {
 }
 
 // probes is the process of the probes: it reads words from its input.
-func probes(address string) error {
+func probes(addresses string) error {
+	address, idle, _ := strings.Cut(addresses, ",")
 	key := func(i int) string { return fmt.Sprint("probe", i) }
 	stations := []*station{
 		{command: func(int) []byte { return appendCommand(nil, "PING") }},
 		{command: func(i int) []byte { return appendCommand(nil, "BF.ADD", big, key(i)) }},
 		{command: func(i int) []byte { return appendCommand(nil, "BF.EXISTS", big, key(i)) }},
 		{command: func(i int) []byte { return appendCommand(nil, "BF.ADD", small, key(i)) }},
+		{command: func(int) []byte { return appendCommand(nil, "PING") }, idle: true},
 	}
 	for _, s := range stations {
-		if err := s.connect(address); err != nil {
+		to := address
+		if s.idle {
+			to = idle
+		}
+		if err := s.connect(to); err != nil {
 			return err
 		}
 		go s.run()
