@@ -109,7 +109,7 @@ purego:
 32-bit:
 	@echo "== go test, GOARCH=386"
 	@if [ "$$($(GO) env GOHOSTOS)/$$($(GO) env GOHOSTARCH)" != linux/amd64 ]; then echo "not run: this is not Linux on amd64"; exit 0; fi; \
-	CGO_ENABLED=0 GOARCH=386 $(GO) test -short -skip '$(SLOW)' -timeout $(TIMEOUT) . ./redisbloom ./interop ./internal/elementary ./internal/kernel ./internal/scheme
+	CGO_ENABLED=0 GOARCH=386 $(GO) test -short -skip '$(SLOW)' -timeout $(TIMEOUT) . ./redisbloom ./interop ./internal/elementary ./internal/kernel ./internal/rate ./internal/scheme
 
 # arm64 fuses floating-point operations, s390x does, too, and is big-endian.
 other-processors: ## the same bits and files on arm64 and s390x, under qemu-user, which it installs

@@ -8,8 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/rate"
 )
 
 // chain is what a Scalable or a Window looks in: filters of one hash, the newest
@@ -327,16 +327,14 @@ func summed(layers []Report) Report {
 	for _, r := range layers[:len(layers)-1] {
 		sum.Plan = sum.Plan.plus(r.Plan)
 	}
-	passed := 0. // the logarithm of the chance that no layer finds a stranger
+	var all rate.Layers
 	for _, r := range layers {
-		passed += elementary.Log1p(-r.Rate)
-		sum.RateError = elementary.Hypot(sum.RateError, r.RateError)
+		all.Add(r.Rate, r.RateError, r.Keys, r.KeysError)
 		sum.Fill += r.Fill * float64(r.Plan.Bits) / float64(sum.Plan.Bits)
-		sum.Keys += r.Keys
-		sum.KeysError = elementary.Hypot(sum.KeysError, r.KeysError)
 		sum.Added += r.Added
 	}
-	sum.Rate = -elementary.Expm1(passed)
+	sum.Rate, sum.RateError = all.Rate(), all.RateError
+	sum.Keys, sum.KeysError = all.Keys, all.KeysError
 	if left := float64(sum.Plan.Keys) - sum.Keys; left > 0 {
 		sum.Remaining = uint64(left)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
+	"github.com/bloomery/bloom/internal/rate"
 	"github.com/bloomery/bloom/internal/scheme"
 )
 
@@ -382,14 +383,14 @@ func (f *Classic) Report() Report {
 	f.mustBeOpen()
 	const piece = kernel.WordsPerBlock
 	stride := max((len(f.words)*8+sampleBytes-1)/sampleBytes, 1) * piece
-	var sets moments
+	var sets rate.Moments
 	set, seen := 0, uint64(0)
 	for at := 0; at < len(f.words); at += stride {
 		here := 0
 		for _, word := range f.words[at:min(at+piece, len(f.words))] {
 			here += bits.OnesCount64(word)
 		}
-		sets.add(float64(here))
+		sets.Add(float64(here))
 		set += here
 		seen += min(piece*64, f.plan.Bits-uint64(at)*64)
 	}
@@ -398,15 +399,9 @@ func (f *Classic) Report() Report {
 	r := Report{Plan: f.plan, Fill: float64(set) / float64(seen), Added: f.added}
 	fillError := 0.
 	if stride > piece {
-		fillError = sets.standardError() / (piece * 64)
+		fillError = sets.StandardError() / (piece * 64)
 	}
-	r.Keys, r.KeysError = estimateKeys(r.Fill, fillError, m, k)
-	if r.Fill < 1 {
-		// A key's positions may repeat, so that a bit stays clear with
-		// probability (1-1/m)^(kn), not (1-k/m)^n (Swamidass and Baldi 2007,
-		// equation 1).
-		r.Keys = elementary.Log1p(-r.Fill) / (k * elementary.Log1p(-1/m))
-	}
+	r.Keys, r.KeysError = rate.KeysThrown(r.Fill, fillError, m, k)
 	probes := uint64(f.plan.Probes)
 	r.Rate = elementary.Power(r.Fill, probes)
 	r.RateError = k * elementary.Power(r.Fill, probes-1) * fillError

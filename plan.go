@@ -2,11 +2,10 @@ package bloom
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
-	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/rate"
 )
 
 // Config says what filter to make. Give two of Keys, Rate and Bits; the third
@@ -79,7 +78,7 @@ var pairedLines = geometry{
 	// 16 bits per key need nearly twice the textbook's space here, and ever
 	// more below.
 	minRate: 1e-12,
-	rate:    func(n, blocks uint64, probes int) float64 { return pairedRate(n, blocks, probes/2) },
+	rate:    func(n, blocks uint64, probes int) float64 { return rate.Paired(n, blocks, probes/2) },
 }
 
 var splitBlocks = geometry{
@@ -89,7 +88,7 @@ var splitBlocks = geometry{
 	maxBlocks: kernel.MaxSplitBlocks,
 	probes:    []int{splitProbes},
 	minRate:   1e-8, // four times the textbook's space
-	rate:      func(n, blocks uint64, _ int) float64 { return splitRate(n, blocks) },
+	rate:      func(n, blocks uint64, _ int) float64 { return rate.Split(n, blocks) },
 }
 
 func (l Layout) geometry() *geometry {
@@ -123,7 +122,7 @@ func (p Plan) String() string {
 // ClassicBitsPerKey is what a textbook Bloom filter needs for rate p with the
 // best k: log2(1/p)/ln 2 (Bloom 1970; Broder and Mitzenmacher 2004, equation 2).
 // It is the yardstick for every layout's overhead.
-func ClassicBitsPerKey(p float64) float64 { return -elementary.Log2(p) / math.Ln2 }
+func ClassicBitsPerKey(p float64) float64 { return rate.Textbook(p) }
 
 const (
 	maxProbes   = 16 // of paired lines
@@ -232,7 +231,7 @@ func (c Config) planRate(g *geometry) (Plan, error) {
 // planBits knows n and p. Of two k with the same number of blocks the smaller
 // wins, so each later k is only tried for fewer blocks than the best so far.
 func (c Config) planBits(g *geometry) (Plan, error) {
-	if floor := hashFloor(c.Keys); floor > c.Rate/2 {
+	if floor := rate.HashFloor(c.Keys); floor > c.Rate/2 {
 		return Plan{}, fmt.Errorf("%w: %d keys meet another key's 64-bit hash with probability %.2g, too near to the rate %g: raise the rate", ErrRate, c.Keys, floor, c.Rate)
 	}
 	unit := c.folds()

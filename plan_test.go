@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/rate"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files in testdata")
@@ -165,21 +166,21 @@ var (
 // every smaller k with these blocks.
 func TestPlanIsLeast(t *testing.T) {
 	for _, n := range planKeysGrid {
-		for _, rate := range planRatesGrid {
+		for _, asked := range planRatesGrid {
 			for _, unit := range []uint64{1, 2, 5, 64} {
-				plan := mustPlan(t, Config{Keys: n, Rate: rate, Folds: unit})
-				at := fmt.Sprintf("n %d, p %g, folds %d: B %d, k %d", n, rate, unit, plan.Blocks, plan.Probes)
-				if plan.Rate > rate || plan.Rate != plan.RateAt(n) {
+				plan := mustPlan(t, Config{Keys: n, Rate: asked, Folds: unit})
+				at := fmt.Sprintf("n %d, p %g, folds %d: B %d, k %d", n, asked, unit, plan.Blocks, plan.Probes)
+				if plan.Rate > asked || plan.Rate != plan.RateAt(n) {
 					t.Errorf("%s: rate %g, RateAt(n) %g", at, plan.Rate, plan.RateAt(n))
 				}
 				if plan.Blocks%unit != 0 || plan.Blocks == 0 || plan.Bits != plan.Blocks*4096 || plan.Bytes() != plan.Blocks*512 || plan.Keys != n {
 					t.Errorf("%s: does not hang together: %+v", at, plan)
 				}
 				for perLine := 1; perLine <= 8; perLine++ {
-					if less := plan.Blocks - unit; less > 0 && pairedRate(n, less, perLine) <= rate {
+					if less := plan.Blocks - unit; less > 0 && rate.Paired(n, less, perLine) <= asked {
 						t.Errorf("%s: B %d with k %d would do", at, less, 2*perLine)
 					}
-					if 2*perLine < plan.Probes && pairedRate(n, plan.Blocks, perLine) <= rate {
+					if 2*perLine < plan.Probes && rate.Paired(n, plan.Blocks, perLine) <= asked {
 						t.Errorf("%s: k %d would do", at, 2*perLine)
 					}
 				}
@@ -192,36 +193,36 @@ func TestPlanIsLeast(t *testing.T) {
 // letters.
 func TestPlanWaysAgree(t *testing.T) {
 	for _, n := range planKeysGrid {
-		for _, rate := range planRatesGrid {
-			plan := mustPlan(t, Config{Keys: n, Rate: rate})
+		for _, asked := range planRatesGrid {
+			plan := mustPlan(t, Config{Keys: n, Rate: asked})
 			if again := mustPlan(t, Config{Keys: n, Bits: plan.Bits, Probes: plan.Probes}); again != plan {
-				t.Errorf("n %d, p %g: from n, m and k: %v, want %v", n, rate, again, plan)
+				t.Errorf("n %d, p %g: from n, m and k: %v, want %v", n, asked, again, plan)
 			}
 			best := mustPlan(t, Config{Keys: n, Bits: plan.Bits})
 			if best.Blocks != plan.Blocks || best.Rate > plan.Rate*(1+1e-5) {
-				t.Errorf("n %d, p %g: from n and m: %v, want no worse than %v", n, rate, best, plan)
+				t.Errorf("n %d, p %g: from n and m: %v, want no worse than %v", n, asked, best, plan)
 			}
 			for perLine := 1; perLine <= 8; perLine++ {
-				if r := pairedRate(n, plan.Blocks, perLine); r < best.Rate*(1-1e-5) || r == best.Rate && 2*perLine < best.Probes {
+				if r := rate.Paired(n, plan.Blocks, perLine); r < best.Rate*(1-1e-5) || r == best.Rate && 2*perLine < best.Probes {
 					t.Errorf("n %d, m %d: k %d has rate %g, no more than k %d's %g", n, plan.Bits, 2*perLine, r, best.Probes, best.Rate)
 				}
 			}
-			most := mustPlan(t, Config{Rate: rate, Bits: plan.Bits})
-			if most.Keys < n || most.Blocks != plan.Blocks || most.Rate > rate {
-				t.Errorf("n %d, p %g: from p and m: %v, want room for n", n, rate, most)
+			most := mustPlan(t, Config{Rate: asked, Bits: plan.Bits})
+			if most.Keys < n || most.Blocks != plan.Blocks || most.Rate > asked {
+				t.Errorf("n %d, p %g: from p and m: %v, want room for n", n, asked, most)
 			}
-			if p := mustPlan(t, Config{Keys: most.Keys, Rate: rate}); p.Blocks != plan.Blocks {
-				t.Errorf("p %g, m %d hold %d keys, but that many want m %d", rate, plan.Bits, most.Keys, p.Bits)
+			if p := mustPlan(t, Config{Keys: most.Keys, Rate: asked}); p.Blocks != plan.Blocks {
+				t.Errorf("p %g, m %d hold %d keys, but that many want m %d", asked, plan.Bits, most.Keys, p.Bits)
 			}
-			if p := mustPlan(t, Config{Keys: most.Keys + 1, Rate: rate}); p.Blocks == plan.Blocks {
-				t.Errorf("p %g, m %d hold more than %d keys", rate, plan.Bits, most.Keys)
+			if p := mustPlan(t, Config{Keys: most.Keys + 1, Rate: asked}); p.Blocks == plan.Blocks {
+				t.Errorf("p %g, m %d hold more than %d keys", asked, plan.Bits, most.Keys)
 			}
-			if p, err := (Config{Keys: n, Rate: rate, Bits: plan.Bits}).Plan(); err != nil || p != best {
-				t.Errorf("n %d, p %g, m %d: %v, %v, want %v", n, rate, plan.Bits, p, err, best)
+			if p, err := (Config{Keys: n, Rate: asked, Bits: plan.Bits}).Plan(); err != nil || p != best {
+				t.Errorf("n %d, p %g, m %d: %v, %v, want %v", n, asked, plan.Bits, p, err, best)
 			}
 			if plan.Blocks > 1 {
-				if _, err := (Config{Keys: n, Rate: rate, Bits: plan.Bits - 1}).Plan(); !errors.Is(err, ErrRate) {
-					t.Errorf("n %d, p %g, m %d: %v, want ErrRate", n, rate, plan.Bits-1, err)
+				if _, err := (Config{Keys: n, Rate: asked, Bits: plan.Bits - 1}).Plan(); !errors.Is(err, ErrRate) {
+					t.Errorf("n %d, p %g, m %d: %v, want ErrRate", n, asked, plan.Bits-1, err)
 				}
 			}
 		}
@@ -273,214 +274,6 @@ func TestPlanFolds(t *testing.T) {
 			}
 		}
 	}
-}
-
-// TestRateAtRises walks n up: more keys never make a better rate. Past 2^44
-// keys there is still an answer, and soon.
-func TestRateAtRises(t *testing.T) {
-	for _, blocks := range []uint64{1, 2, 10, fewBlocks - 1, fewBlocks, 10_000} {
-		for probes := 2; probes <= maxProbes; probes += 2 {
-			plan := Plan{Blocks: blocks, Probes: probes, Layout: PairedLines}
-			if r := plan.RateAt(0); r != 0 {
-				t.Errorf("B %d, k %d: rate %g without a key", blocks, probes, r)
-			}
-			last := 0.
-			for n := uint64(1); n < 1<<20*blocks; n += 1 + n/(50*blocks) + n/500 {
-				r := plan.RateAt(n)
-				if r < last*(1-1e-9) || r > 1 {
-					t.Fatalf("B %d, k %d: rate %g with %d keys, %g before", blocks, probes, r, n, last)
-				}
-				last = r
-			}
-			if last != 1 || plan.RateAt(math.MaxUint64) != 1 {
-				t.Errorf("B %d, k %d: rate %g of a full filter", blocks, probes, last)
-			}
-		}
-	}
-}
-
-// rateByKeys is the exact expected rate by another way than rate.go: it follows
-// how many of a query's bits are still clear in its two lines, key by key. All
-// terms are positive, so no digit is lost.
-func rateByKeys(n, blocks uint64, perLine int) float64 {
-	beta, alpha := 2./56/float64(blocks), 12./56/float64(blocks)
-
-	// fall[u][v] is the chance that a key's touch takes the clear bits of a line
-	// from u to v. The query's lanes are the first ones; all patterns of the
-	// key's lanes are enumerated.
-	var fall [9][9]float64
-	for u := 0; u <= perLine; u++ {
-		patterns := 0.
-		for lanes := range 256 {
-			if bits.OnesCount(uint(lanes)) != perLine {
-				continue
-			}
-			patterns++
-			chance := []float64{1} // that so many are set by the lanes so far
-			for range bits.OnesCount(uint(lanes & (1<<u - 1))) {
-				next := make([]float64, len(chance)+1)
-				for set, c := range chance {
-					next[set] += c * 63 / 64
-					next[set+1] += c / 64
-				}
-				chance = next
-			}
-			for set, c := range chance {
-				fall[u][u-set] += c
-			}
-		}
-		for v := range fall[u] {
-			fall[u][v] /= patterns
-		}
-	}
-
-	var state [9][9]float64
-	state[perLine][perLine] = 1
-	for range n {
-		var next [9][9]float64
-		for a := 0; a <= perLine; a++ {
-			for b := 0; b <= perLine; b++ {
-				now := state[a][b]
-				next[a][b] += now * (1 - beta - 2*alpha)
-				for x := 0; x <= a; x++ {
-					next[x][b] += now * alpha * fall[a][x]
-					for y := 0; y <= b; y++ {
-						next[x][y] += now * beta * fall[a][x] * fall[b][y]
-					}
-				}
-				for y := 0; y <= b; y++ {
-					next[a][y] += now * alpha * fall[b][y]
-				}
-			}
-		}
-		state = next
-	}
-	return state[0][0]
-}
-
-// TestBinomialIsExact compares the binomial sum with the one above, from the
-// loads of a few keys to full blocks.
-func TestBinomialIsExact(t *testing.T) {
-	worst := 0.
-	for _, blocks := range []uint64{1, 2, 3, 10, 50, 255} {
-		for perLine := 1; perLine <= 8; perLine++ {
-			for _, n := range []uint64{1, 2, 3, 10, 30, 100, 300, 1000, 2000} {
-				want := rateByKeys(n, blocks, perLine)
-				if want < pairedLines.minRate {
-					continue
-				}
-				off := pairedBinomial(float64(n), float64(blocks), perLine)/want - 1
-				worst = max(worst, math.Abs(off))
-				if math.Abs(off) > 1e-8 {
-					t.Errorf("n %d, B %d, K %d: off by %.2g of %g", n, blocks, perLine, off, want)
-				}
-			}
-		}
-	}
-	t.Logf("largest difference: %.2g", worst)
-}
-
-// TestPoissonMeetsBinomial looks at where the one takes over from the other.
-func TestPoissonMeetsBinomial(t *testing.T) {
-	worst := 0.
-	for _, blocks := range []uint64{fewBlocks - 1, fewBlocks, 16 * fewBlocks} {
-		for _, rate := range append(planRatesGrid, 1e-10, 1e-11, pairedLines.minRate) {
-			plan := mustPlan(t, Config{Rate: rate, Bits: blocks * 4096})
-			n := float64(plan.Keys)
-			poisson := pairedPoisson(n/float64(blocks), plan.Probes/2)
-			binomial := pairedBinomial(n, float64(blocks), plan.Probes/2)
-			off := poisson/binomial - 1
-			worst = max(worst, off)
-			if off > 0.002 || off < -1e-5 || off < 0 && rate <= 0.1 {
-				t.Errorf("B %d, p %g, k %d: Poisson is %+.3f%% off the binomial", blocks, rate, plan.Probes, 100*off)
-			}
-		}
-	}
-	t.Logf("Poisson is at most %.3f%% above", 100*worst)
-	if got, want := pairedBinomial(25_000, 250, 8), rateByKeys(25_000, 250, 8); math.Abs(got/want-1) > 1e-8 {
-		t.Errorf("binomial %g, key by key %g", got, want)
-	}
-}
-
-// TestRowsAreFairEnough works the rate out with the lane patterns' true shares
-// of the kernel's 256 rows, where rate.go takes all patterns as alike; and the
-// rate that the bits would then show, as Report looks at all patterns alike too.
-func TestRowsAreFairEnough(t *testing.T) {
-	for _, rate := range []float64{1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-9} {
-		best := mustPlan(t, Config{Keys: 1e7, Rate: rate}).Probes
-		for perLine := 1; perLine <= 8; perLine++ {
-			plan := mustPlan(t, Config{Keys: 1e7, Rate: rate, Probes: 2 * perLine})
-			load := float64(plan.Keys) / float64(plan.Blocks)
-			rows, even := rowShares(perLine), evenShares(perLine)
-			alike := rateOfShares(load, even, even)
-			if want := pairedPoisson(load, perLine); !near(alike, want, 1e-6) {
-				t.Fatalf("p %g, k %d: rate %g by sets of lanes, %g by their number", rate, 2*perLine, alike, want)
-			}
-			most := 0.0015
-			if best == 2*perLine {
-				most = 0.00005
-			}
-			if shift := rateOfShares(load, rows, rows)/alike - 1; math.Abs(shift) > most {
-				t.Errorf("p %g, k %d: uneven rows shift the rate by %.4f%%", rate, 2*perLine, 100*shift)
-			}
-			if shift := rateOfShares(load, rows, even)/alike - 1; math.Abs(shift) > most {
-				t.Errorf("p %g, k %d: uneven rows shift the rate from the bits by %.4f%%", rate, 2*perLine, 100*shift)
-			}
-		}
-	}
-}
-
-// rowShares is the share of each set of lanes in the kernel's rows.
-func rowShares(perLine int) (share [256]float64) {
-	for _, row := range kernel.RowsFor(perLine) {
-		lanes := 0
-		for lane := range 8 {
-			if row>>(8*lane)&0xff == 0 {
-				lanes |= 1 << lane
-			}
-		}
-		share[lanes] += 1. / 256
-	}
-	return share
-}
-
-func evenShares(perLine int) (share [256]float64) {
-	for lanes := range share {
-		if bits.OnesCount(uint(lanes)) == perLine {
-			share[lanes] = 1 / choose(8, perLine)
-		}
-	}
-	return share
-}
-
-// rateOfShares is pairedPoisson for lane patterns of unlike shares, in the keys
-// added and in the query: inclusion and exclusion over the sets of lanes instead
-// of their sizes.
-func rateOfShares(load float64, added, query [256]float64) float64 {
-	var miss, signed [256]float64
-	for set := range 256 {
-		for lanes := range 256 {
-			if added[lanes] != 0 {
-				miss[set] += added[lanes] * math.Pow(63./64, float64(bits.OnesCount(uint(lanes&set))))
-			}
-			if lanes&set == set {
-				signed[set] += query[lanes] * float64(1-2*(bits.OnesCount(uint(set))&1))
-			}
-		}
-	}
-	both, only := load*2/56, load*12/56
-	rate, chance := 0., math.Exp(-both)
-	for x := 0.; x < both+12*math.Sqrt(both)+30; x++ {
-		g := 0.
-		for set, sign := range signed {
-			if sign != 0 {
-				g += sign * math.Pow(miss[set], x) * math.Exp(-only*(1-miss[set]))
-			}
-		}
-		rate += chance * g * g
-		chance *= both / (x + 1)
-	}
-	return rate
 }
 
 func TestPlanRefuses(t *testing.T) {

@@ -5,8 +5,8 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/rate"
 )
 
 // Report is what a filter says about itself, from its bits rather than from its
@@ -84,27 +84,27 @@ func (f *Filter) Report() Report {
 
 // sampled makes a report from what measure finds in the blocks: the rate of a
 // query that falls there, and how many bits are set.
-func sampled(plan Plan, measure func(block uint64) (rate float64, set int)) Report {
-	var rates, sets moments
+func sampled(plan Plan, measure func(block uint64) (found float64, set int)) Report {
+	var rates, sets rate.Moments
 	blockBits := plan.Layout.geometry().blockBits
 	// A stride through all blocks: they are alike but for chance, as the hash
 	// spreads the keys evenly.
 	sample := sampleBytes * 8 / blockBits
 	stride := max((plan.Blocks+sample-1)/sample, 1)
 	for block := uint64(0); block < plan.Blocks; block += stride {
-		rate, set := measure(block)
-		rates.add(rate)
-		sets.add(float64(set))
+		found, set := measure(block)
+		rates.Add(found)
+		sets.Add(float64(set))
 	}
 	r := Report{Plan: plan}
-	r.Fill = sets.mean() / float64(blockBits)
+	r.Fill = sets.Mean() / float64(blockBits)
 	fillError := 0.
 	if stride > 1 {
-		r.RateError = rates.standardError()
-		fillError = sets.standardError() / float64(blockBits)
+		r.RateError = rates.StandardError()
+		fillError = sets.StandardError() / float64(blockBits)
 	}
-	r.Keys, r.KeysError = estimateKeys(r.Fill, fillError, float64(plan.Bits), float64(plan.Probes))
-	r.Rate = min(rates.mean()+float64(r.Keys/(1<<64)), 1) // as for a plan, a key may meet another's hash
+	r.Keys, r.KeysError = rate.Keys(r.Fill, fillError, float64(plan.Bits), float64(plan.Probes))
+	r.Rate = min(rates.Mean()+float64(r.Keys/(1<<64)), 1) // as for a plan, a key may meet another's hash
 	if left := float64(plan.Keys) - r.Keys; left > 0 {
 		r.Remaining = uint64(left)
 	}
@@ -113,7 +113,7 @@ func sampled(plan Plan, measure func(block uint64) (rate float64, set int)) Repo
 
 // measureBlock returns the exact rate of a block and how many of its bits are
 // set.
-func measureBlock(words []uint64, perLine int) (rate float64, set int) {
+func measureBlock(words []uint64, perLine int) (found float64, set int) {
 	var lines [kernel.LinesPerBlock]float64
 	for line := range lines {
 		var lanes [kernel.LanesPerLine]int
@@ -121,44 +121,7 @@ func measureBlock(words []uint64, perLine int) (rate float64, set int) {
 			lanes[lane] = bits.OnesCount64(words[line*kernel.LanesPerLine+lane])
 			set += lanes[lane]
 		}
-		lines[line] = lineRate(&lanes, perLine)
+		lines[line] = rate.Line(&lanes, perLine)
 	}
-	return blockRate(&lines), set
-}
-
-// estimateKeys inverts the expected fill: a key sets k different bits, so one
-// bit stays clear under n keys with probability (1-k/m)^n, whatever the layout
-// (Swamidass and Baldi 2007, equation 1, has 1-1/m and k*n throws). The error
-// is that of the fill, sqrt(m e^-x (1-(1+x) e^-x)) bits for x = kn/m (the
-// variance of occupied cells, Johnson and Kotz 1977, equation 3.8), and what a
-// sample adds, over the slope k e^-x.
-func estimateKeys(fill, fillError, m, k float64) (keys, keysError float64) {
-	if fill >= 1 {
-		return math.Inf(1), math.Inf(1)
-	}
-	keys = elementary.Log1p(-fill) / elementary.Log1p(-k/m)
-	clear := 1 - fill
-	x := -elementary.Log(clear)
-	occupancy := math.Sqrt(max(m*clear*(1-float64((1+x)*clear)), 0))
-	return keys, elementary.Hypot(occupancy, fillError*m) / (k * clear)
-}
-
-// moments sums a sample.
-type moments struct{ n, sum, squares float64 }
-
-func (s *moments) add(x float64) {
-	s.n++
-	s.sum += x
-	s.squares += float64(x * x)
-}
-
-func (s *moments) mean() float64 { return s.sum / s.n }
-
-// standardError is that of the mean.
-func (s *moments) standardError() float64 {
-	if s.n < 2 {
-		return 0
-	}
-	variance := (s.squares - float64(s.sum*s.sum/s.n)) / (s.n - 1)
-	return math.Sqrt(max(variance, 0) / s.n)
+	return rate.Block(&lines), set
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/rate"
 )
 
 // mustMake makes a filter and adds n random keys to it, as hashes.
@@ -94,11 +95,12 @@ func TestReportIsExact(t *testing.T) {
 // TestReportOfOneKey works the rate out by hand: a query must take the key's two
 // lines, 2 of 56 ordered pairs, and in each the same lanes and the same bits.
 func TestReportOfOneKey(t *testing.T) {
+	lineSets := [9]float64{1, 8, 28, 56, 70, 56, 28, 8, 1} // C(8,K)
 	for probes := 2; probes <= maxProbes; probes += 2 {
 		f := mustMake(t, Config{Keys: 100, Bits: 4096, Probes: probes}, 0, nil)
 		f.AddString("alone")
 		r := f.Report()
-		line := 1 / (choose(8, probes/2) * math.Pow(64, float64(probes/2)))
+		line := 1 / (lineSets[probes/2] * math.Pow(64, float64(probes/2)))
 		if want := 2./56*line*line + 1./(1<<64); !near(r.Rate, want, 1e-12) {
 			t.Errorf("k %d: rate %g, want %g", probes, r.Rate, want)
 		}
@@ -148,13 +150,13 @@ func TestReportEstimatesKeys(t *testing.T) {
 		planned = 2000
 	)
 	random := rand.New(rand.NewPCG(seed, 0))
-	for _, rate := range []float64{0.1, 0.01, 1e-5} {
+	for _, asked := range []float64{0.1, 0.01, 1e-5} {
 		for _, n := range []int{planned / 2, planned, 2 * planned} {
-			var z moments
+			var z rate.Moments
 			for range filters {
-				f := mustMake(t, Config{Keys: planned, Rate: rate}, n, random)
+				f := mustMake(t, Config{Keys: planned, Rate: asked}, n, random)
 				r := f.Report()
-				z.add((r.Keys - float64(n)) / r.KeysError)
+				z.Add((r.Keys - float64(n)) / r.KeysError)
 				if full := r.Keys / planned; r.Full() != full {
 					t.Fatalf("full %g, want %g", r.Full(), full)
 				}
@@ -162,13 +164,13 @@ func TestReportEstimatesKeys(t *testing.T) {
 					t.Fatalf("%g keys of %d, and %d remain, want %d", r.Keys, planned, r.Remaining, want)
 				}
 				if n != planned && r.Overfull() != (n > planned) {
-					t.Fatalf("seed %d, p %g: overfull is %v with %d keys of %d", seed, rate, r.Overfull(), n, planned)
+					t.Fatalf("seed %d, p %g: overfull is %v with %d keys of %d", seed, asked, r.Overfull(), n, planned)
 				}
 			}
-			mean, deviation := z.mean(), z.standardError()*math.Sqrt(filters)
-			t.Logf("p %g, %d keys of %d: mean %+.3f, deviation %.3f", rate, n, planned, mean, deviation)
+			mean, deviation := z.Mean(), z.StandardError()*math.Sqrt(filters)
+			t.Logf("p %g, %d keys of %d: mean %+.3f, deviation %.3f", asked, n, planned, mean, deviation)
 			if math.Abs(mean) > 4/math.Sqrt(filters) || deviation < 0.9 || deviation > 1.1 {
-				t.Errorf("seed %d, p %g, %d keys of %d: the estimate is off by %+.3f ± %.3f stated errors, want 0 ± 1", seed, rate, n, planned, mean, deviation)
+				t.Errorf("seed %d, p %g, %d keys of %d: the estimate is off by %+.3f ± %.3f stated errors, want 0 ± 1", seed, asked, n, planned, mean, deviation)
 			}
 		}
 	}
@@ -181,7 +183,7 @@ func TestReportSamples(t *testing.T) {
 	random := rand.New(rand.NewPCG(seed, 0))
 	f := mustMake(t, Config{Rate: 0.001, Bits: 80 << 23}, 0, nil)
 	defer f.Close()
-	var rates, sets moments
+	var rates, sets rate.Moments
 	for at := 0; at < len(f.bits.Words); at += kernel.WordsPerBlock {
 		block := f.bits.Words[at:][:kernel.WordsPerBlock]
 		density := random.Uint64()
@@ -190,17 +192,17 @@ func TestReportSamples(t *testing.T) {
 				block[i] = random.Uint64()
 			}
 		}
-		rate, set := measureBlock(block, f.plan.Probes/2)
-		rates.add(rate)
-		sets.add(float64(set))
+		found, set := measureBlock(block, f.plan.Probes/2)
+		rates.Add(found)
+		sets.Add(float64(set))
 	}
 	r := f.Report()
-	if off := (r.Rate - rates.mean()) / r.RateError; !(math.Abs(off) <= 5) || !(r.RateError < 0.02*r.Rate) {
-		t.Errorf("seed %d: sampled rate %g ± %g, all blocks say %g", seed, r.Rate, r.RateError, rates.mean())
+	if off := (r.Rate - rates.Mean()) / r.RateError; !(math.Abs(off) <= 5) || !(r.RateError < 0.02*r.Rate) {
+		t.Errorf("seed %d: sampled rate %g ± %g, all blocks say %g", seed, r.Rate, r.RateError, rates.Mean())
 	} else {
-		t.Logf("rate %.6g ± %.2g sampled, %.6g from all blocks: %+.2f errors", r.Rate, r.RateError, rates.mean(), off)
+		t.Logf("rate %.6g ± %.2g sampled, %.6g from all blocks: %+.2f errors", r.Rate, r.RateError, rates.Mean(), off)
 	}
-	keys, _ := estimateKeys(sets.mean()/kernel.BlockBits, 0, float64(f.plan.Bits), float64(f.plan.Probes))
+	keys, _ := rate.Keys(sets.Mean()/kernel.BlockBits, 0, float64(f.plan.Bits), float64(f.plan.Probes))
 	if off := (r.Keys - keys) / r.KeysError; !(math.Abs(off) <= 5) {
 		t.Errorf("seed %d: sampled %g ± %g keys, all blocks say %g", seed, r.Keys, r.KeysError, keys)
 	}

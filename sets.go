@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/rate"
 )
 
 // Filters with filters. Union is exact: the bits are those of a filter that got
@@ -441,9 +442,9 @@ func overlapOf(f, g []uint64, plan Plan) Overlap {
 	m, k := float64(plan.Bits), float64(plan.Probes)
 	var o Overlap
 	var e1, e2, e3 float64
-	o.Keys, e1 = estimateKeys(float64(inF)/m, 0, m, k)
-	o.Others, e2 = estimateKeys(float64(inG)/m, 0, m, k)
-	o.Union, e3 = estimateKeys(float64(inEither)/m, 0, m, k)
+	o.Keys, e1 = rate.Keys(float64(inF)/m, 0, m, k)
+	o.Others, e2 = rate.Keys(float64(inG)/m, 0, m, k)
+	o.Union, e3 = rate.Keys(float64(inEither)/m, 0, m, k)
 	o.Intersection = min(o.Keys, o.Others)
 	if !math.IsInf(o.Keys+o.Others, 1) {
 		o.Intersection = max(o.Keys+o.Others-o.Union, 0)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/elementary"
+	"github.com/bloomery/bloom/internal/rate"
 )
 
 // Info is what BF.INFO says.
@@ -102,27 +103,18 @@ func (c *Filter) Plan() bloom.Plan {
 func (c *Filter) Report() bloom.Report {
 	newest := c.open()
 	sum := bloom.Report{Plan: c.Plan()}
-	passed := 0. // the logarithm of the chance that no layer finds a stranger
+	var all rate.Layers
 	for l := newest; l != nil; l = l.older {
 		m, k, probes := float64(l.bits.Bits), float64(l.bits.Probes), uint64(l.bits.Probes)
 		fill, fillError := l.fillNow()
 		sum.Fill += fill * m / float64(sum.Plan.Bits)
-		rate, rateError := l.rateNow(fill)
-		passed += elementary.Log1p(-rate)
-		sum.RateError = elementary.Hypot(sum.RateError, elementary.Hypot(rateError, k*elementary.Power(fill, probes-1)*fillError))
-		keys, keysError := math.Inf(1), math.Inf(1)
-		if fill < 1 {
-			// A key's probes are throws into m cells (Swamidass and Baldi 2007,
-			// equation 1), and the error comes by the variance of those hit.
-			load := -elementary.Log1p(-fill)
-			keys = m * load / k
-			keysError = elementary.Hypot(math.Sqrt(m*max(elementary.Expm1(load)-load, 0)), m*fillError/(1-fill)) / k
-		}
-		sum.Keys += keys
-		sum.KeysError = elementary.Hypot(sum.KeysError, keysError)
+		found, foundError := l.rateNow(fill)
+		keys, keysError := rate.KeysThrown(fill, fillError, m, k)
+		all.Add(found, elementary.Hypot(foundError, k*elementary.Power(fill, probes-1)*fillError), keys, keysError)
 		sum.Added += l.items()
 	}
-	sum.Rate = -elementary.Expm1(passed)
+	sum.Rate, sum.RateError = all.Rate(), all.RateError
+	sum.Keys, sum.KeysError = all.Keys, all.KeysError
 	if left := float64(sum.Plan.Keys) - sum.Keys; left > 0 {
 		sum.Remaining = uint64(left)
 	}

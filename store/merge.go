@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/rate"
 )
 
 // A merge ORs the bits of one filter onto another's, piece by piece, while keys are
@@ -136,7 +136,9 @@ func (m *merge) copy() (estimates []float64, err error) {
 		set, err := ours.Union(m.from.body.(chain).Filter, m.between)
 		for i, layer := range ours.Layers() {
 			if i < len(set) {
-				estimates = append(estimates, estimate(set[i], layer.Bits, layer.Probes))
+				m := float64(layer.Bits)
+				keys, _ := rate.KeysThrown(float64(set[i])/m, 0, m, float64(layer.Probes))
+				estimates = append(estimates, keys)
 			}
 		}
 		return estimates, err
@@ -159,17 +161,8 @@ func (m *merge) between() error {
 	return nil
 }
 
-// estimate is how many keys set so many of m bits (Swamidass and Baldi 2007,
-// equation 1).
-func estimate(set, m uint64, k int) float64 {
-	if set >= m {
-		return math.Inf(1)
-	}
-	return -float64(m) / float64(k) * math.Log1p(-float64(set)/float64(m))
-}
-
-// joined is the count of two filters' keys by the estimate, which lies between the
-// larger count and the sum.
+// joined is the count of the union of two filters: the estimate, but at least the
+// larger of their counts and at most the sum.
 func joined(estimate float64, n, m uint64) uint64 {
 	return uint64(min(max(estimate, float64(max(n, m))), float64(n+m)))
 }

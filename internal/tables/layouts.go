@@ -92,7 +92,7 @@ func leastSpace(p float64, most int, rate rateFormula) (c float64, k int) {
 }
 
 // secondLine is the chance that a stranger's first line of a pair passes, so
-// that the second must be read: mean F(j) of rate.go, with j a Poisson number of
+// that the second must be read: mean F(j) of internal/rate, with j a Poisson number of
 // mean a quarter of the keys per block.
 func secondLine(plan bloom.Plan) float64 {
 	perLine := plan.Probes / 2

@@ -1,13 +1,13 @@
-package bloom
+package rate
 
 import (
 	"math"
 
 	"github.com/bloomery/bloom/internal/elementary"
-	"github.com/bloomery/bloom/internal/kernel"
 )
 
-// The exact rate of the paired-line layout, before a bit is set.
+// The exact rate of the paired-line layout, before any bit is set. Package kernel
+// draws the layout: a block of eight lines of eight 64-bit lanes.
 //
 // Take a query whose lines are a and b of some block. Each of the n keys in the
 // filter lies in that block with probability 1/B, and of the 56 ordered pairs
@@ -32,13 +32,7 @@ import (
 // 2009 (JEA 14, section 3) do the same for one line; what is new here is the
 // second line, which shares `both` with the first.
 //
-// To that comes n/2^64: a key with the very hash of the query.
-//
-// A size rests on the last bit of a rate, and files hold rates. So all that is
-// worked out from here to the plan must be the same on every processor: no exp or
-// log but those of internal/elementary, whose package comment says why, and each
-// product that is added to something in a conversion, float64(x*y) + z, because
-// Go may fuse the two otherwise.
+// Added to that is n/2^64: a key with the very hash of the query.
 
 // lineMiss[K][s] is q(s).
 var lineMiss = func() (q [9][9]float64) {
@@ -52,28 +46,6 @@ var lineMiss = func() (q [9][9]float64) {
 	return q
 }()
 
-// signedChoose[K][s] is (-1)^s C(K,s).
-var signedChoose = func() (c [9][9]float64) {
-	for k := range c {
-		for s := 0; s <= k; s++ {
-			c[k][s] = choose(k, s) * float64(1-2*(s&1))
-		}
-	}
-	return c
-}()
-
-// choose is the binomial coefficient, zero outside the triangle.
-func choose(n, k int) float64 {
-	if k < 0 || k > n {
-		return 0
-	}
-	c := 1.
-	for i := range k {
-		c = c * float64(n-i) / float64(i+1)
-	}
-	return math.Round(c)
-}
-
 // fewBlocks: below this the number of keys in a block is binomial, above it
 // Poisson, which overstates the rate by less than 0.2% here: fixing n takes
 // variance away, and low rates come from the blocks that are fuller than most.
@@ -83,9 +55,9 @@ const fewBlocks = 1024
 // with probability e^-64 at most, so the rate is 1 to the last digit.
 const fullLoad = 1 << 17
 
-// pairedRate is the expected rate of a filter of so many blocks, with n
-// different keys and perLine (K) bits in each of a key's two lines.
-func pairedRate(n, blocks uint64, perLine int) float64 {
+// Paired is the expected rate of a paired-line filter with n different keys, this
+// number of blocks, and perLine (K) bits in each of a key's two lines.
+func Paired(n, blocks uint64, perLine int) float64 {
 	load := float64(n) / float64(blocks)
 	if load > fullLoad {
 		return 1
@@ -96,11 +68,8 @@ func pairedRate(n, blocks uint64, perLine int) float64 {
 	} else {
 		rate = pairedPoisson(load, perLine)
 	}
-	return min(rate+hashFloor(n), 1)
+	return min(rate+HashFloor(n), 1)
 }
-
-// hashFloor is the chance that a query has the 64-bit hash of one of n keys.
-func hashFloor(n uint64) float64 { return float64(float64(n) / (1 << 64)) }
 
 // pairedPoisson takes the keys per block as Poisson with mean load. Then both,
 // onlyA and onlyB are independent, and p = E_both[ G(both)^2 ] with
@@ -200,10 +169,10 @@ func sumOfSquares(term [9]float64, e *[9]float64, n float64, perLine int) float6
 	return sum
 }
 
-// lineRate is the chance that K random lanes with one random bit each are all
-// set in a line whose lanes have these many of 64 bits set: e_K(fills)/C(8,K),
-// with e_K the elementary symmetric polynomial. This is exact, from the bits.
-func lineRate(set *[kernel.LanesPerLine]int, perLine int) float64 {
+// Line is the chance that K random lanes with one random bit each are all set in
+// a line, given how many of the 64 bits of each lane are set: e_K(fills)/C(8,K),
+// with e_K the elementary symmetric polynomial. It is exact.
+func Line(set *[8]int, perLine int) float64 {
 	var e [9]float64 // e_j of the lanes so far
 	e[0] = 1
 	for _, bits := range set {
@@ -215,32 +184,13 @@ func lineRate(set *[kernel.LanesPerLine]int, perLine int) float64 {
 	return e[perLine] / choose(8, perLine)
 }
 
-// blockRate is the chance that a query of this block finds all its bits set:
-// the mean of f(a) f(b) over the 56 ordered pairs of lines.
-func blockRate(lines *[kernel.LinesPerBlock]float64) float64 {
+// Block is the chance that a query of a block finds all its bits set, given
+// [Line] of its lines: the mean of f(a) f(b) over the 56 ordered pairs of lines.
+func Block(lines *[8]float64) float64 {
 	sum, squares := 0., 0.
 	for _, f := range lines {
 		sum += f
 		squares += float64(f * f)
 	}
 	return max(float64(sum*sum)-squares, 0) / 56
-}
-
-// splitRate is the expected rate of a split-block filter: with J keys in a
-// block, binomial, each of a query's eight bits is set with probability
-// 1-(31/32)^J, independently (Putze, Sanders and Singler 2009, equation 3, for
-// one bit in each of eight lanes). Multiplied out, the mean of each term is the
-// n-th power of one key's, so this is exact for any number of blocks:
-//
-//	p = sum_s (-1)^s C(8,s) (1 - (1-(31/32)^s)/B)^n
-//
-// The signs cancel down to about 1e-15, so at the least rate, 1e-8, seven digits
-// are left: a plan may have a ten-millionth more blocks than it needs, or fewer.
-func splitRate(n, blocks uint64) float64 {
-	rate := 0.
-	for s := 0; s <= 8; s++ {
-		miss := elementary.Power(31./32, uint64(s)) // one key of the block leaves s bits clear
-		rate += float64(signedChoose[8][s] * elementary.Exp(float64(n)*elementary.Log1p(-(1-miss)/float64(blocks))))
-	}
-	return min(max(rate, 0)+hashFloor(n), 1)
 }

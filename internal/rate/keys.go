@@ -1,0 +1,58 @@
+package rate
+
+import (
+	"math"
+
+	"github.com/bloomery/bloom/internal/elementary"
+)
+
+// Keys estimates the number of different keys from the share of bits that are
+// set, fill, where each key sets k different ones of m bits. It inverts the
+// expected fill: n keys leave a bit clear with probability (1-k/m)^n, whatever the
+// layout. The estimate is +Inf if all bits are set.
+//
+// keysError is the standard error: that of the fill, sqrt(m e^-x (1-(1+x) e^-x))
+// bits for x = kn/m, and fillError, which a sample adds, over the slope k e^-x.
+func Keys(fill, fillError, m, k float64) (keys, keysError float64) {
+	if fill >= 1 {
+		return math.Inf(1), math.Inf(1)
+	}
+	keys = elementary.Log1p(-fill) / elementary.Log1p(-k/m)
+	clear := 1 - fill
+	x := -elementary.Log(clear)
+	occupancy := math.Sqrt(max(m*clear*(1-float64((1+x)*clear)), 0))
+	return keys, elementary.Hypot(occupancy, fillError*m) / (k * clear)
+}
+
+// KeysThrown is [Keys] where each key throws k times at m bits and may hit the
+// same bit again, so that n keys leave a bit clear with probability
+// (1-1/m)^(kn).
+func KeysThrown(fill, fillError, m, k float64) (keys, keysError float64) {
+	keys, keysError = Keys(fill, fillError, m, k)
+	if fill < 1 {
+		keys = elementary.Log1p(-fill) / (k * elementary.Log1p(-1/m))
+	}
+	return keys, keysError
+}
+
+// Moments sums a sample for its mean and standard error.
+type Moments struct{ n, sum, squares float64 }
+
+// Add adds x to the sample.
+func (s *Moments) Add(x float64) {
+	s.n++
+	s.sum += x
+	s.squares += float64(x * x)
+}
+
+// Mean is the sample's mean, NaN if the sample is empty.
+func (s *Moments) Mean() float64 { return s.sum / s.n }
+
+// StandardError is that of the mean, zero below two values.
+func (s *Moments) StandardError() float64 {
+	if s.n < 2 {
+		return 0
+	}
+	variance := (s.squares - float64(s.sum*s.sum/s.n)) / (s.n - 1)
+	return math.Sqrt(max(variance, 0) / s.n)
+}

@@ -1,0 +1,23 @@
+package rate
+
+import "github.com/bloomery/bloom/internal/elementary"
+
+// Layers sums up what several filters report that are looked up one after the
+// other. They answer independently if no key is in two of them; if keys are, the
+// rate is lower and the number of keys smaller.
+type Layers struct {
+	Keys, KeysError float64
+	RateError       float64
+	passed          float64 // the logarithm of the chance that no layer finds a stranger
+}
+
+// Add adds a layer's rate and keys, each with its standard error.
+func (l *Layers) Add(rate, rateError, keys, keysError float64) {
+	l.passed += elementary.Log1p(-rate)
+	l.RateError = elementary.Hypot(l.RateError, rateError)
+	l.Keys += keys
+	l.KeysError = elementary.Hypot(l.KeysError, keysError)
+}
+
+// Rate is the chance that at least one layer finds a stranger.
+func (l *Layers) Rate() float64 { return -elementary.Expm1(l.passed) }

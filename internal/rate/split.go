@@ -1,0 +1,22 @@
+package rate
+
+import "github.com/bloomery/bloom/internal/elementary"
+
+// Split is the expected rate of a split-block filter: with J keys in a
+// block, binomial, each of a query's eight bits is set with probability
+// 1-(31/32)^J, independently (Putze, Sanders and Singler 2009, equation 3, for
+// one bit in each of eight lanes). Multiplied out, the mean of each term is the
+// n-th power of one key's, so this is exact for any number of blocks:
+//
+//	p = sum_s (-1)^s C(8,s) (1 - (1-(31/32)^s)/B)^n
+//
+// The signs cancel down to about 1e-15, so at the least rate, 1e-8, seven digits
+// are left: a plan may have a ten-millionth more blocks than it needs, or fewer.
+func Split(n, blocks uint64) float64 {
+	rate := 0.
+	for s := 0; s <= 8; s++ {
+		miss := elementary.Power(31./32, uint64(s)) // one key of the block leaves s bits clear
+		rate += float64(signedChoose[8][s] * elementary.Exp(float64(n)*elementary.Log1p(-(1-miss)/float64(blocks))))
+	}
+	return min(max(rate, 0)+HashFloor(n), 1)
+}
