@@ -20,7 +20,7 @@ const (
 
 // filters measures all operations beside filters of a kind.
 func (b *bench) filters(k kind) error {
-	if _, err := b.client.do("BF.RESERVE", small, "0.01", "10000000", "NONSCALING"); err != nil {
+	if err := b.make(small, "BF.RESERVE", small, "0.01", "10000000", "NONSCALING"); err != nil {
 		return err
 	}
 	capacity, err := b.capacity(k, *gib*(1<<30))
@@ -80,8 +80,18 @@ func (b *bench) plain(words ...string) func() error {
 }
 
 func (b *bench) reserve(k kind, name string, capacity uint64) error {
-	b.client.do("DEL", name) // the probes may have made it
-	_, err := b.client.do(append([]string{"BF.RESERVE", name, k.rate, strconv.FormatUint(capacity, 10)}, k.words...)...)
+	return b.make(name, append([]string{"BF.RESERVE", name, k.rate, strconv.FormatUint(capacity, 10)}, k.words...)...)
+}
+
+// make makes a filter in place of one that the probes, which add all the time, may
+// have made.
+func (b *bench) make(name string, words ...string) (err error) {
+	for range 100 {
+		b.client.do("DEL", name)
+		if _, err = b.client.do(words...); err == nil || !strings.Contains(err.Error(), "item exists") {
+			return err
+		}
+	}
 	return err
 }
 
