@@ -9,8 +9,8 @@ import (
 	"github.com/bloomery/bloom/internal/kernel"
 )
 
-// rest is a batch of keys on its way through the layers: those that no layer had
-// so far.
+// rest is what remains of a batch on its way through the layers: the keys that no
+// layer has had so far.
 type rest struct {
 	kernel kernel.Sieve
 	pairs  [kernel.SieveKeys]Pair
@@ -29,7 +29,7 @@ type rest struct {
 
 var rests = sync.Pool{New: func() any { return new(rest) }}
 
-// all takes a whole batch in.
+// all begins with a whole batch.
 func (r *rest) all(pairs []Pair) {
 	r.n = copy(r.pairs[:], pairs)
 	for i := range r.n {
@@ -37,8 +37,8 @@ func (r *rest) all(pairs []Pair) {
 	}
 }
 
-// drop asks l and all that are older, takes the keys that are found out, and says
-// in found, unless that is nil, where they stand in the batch.
+// drop looks the keys up in l and in all older layers, drops those that are found,
+// and, unless found is nil, sets found at their places in the batch.
 func (r *rest) drop(l *layer, found []bool) {
 	for age := 0; l != nil && r.n > 0; l, age = l.older, age+1 {
 		answers := r.answers[:r.n]
@@ -126,7 +126,7 @@ func (c *Filter) AddMany(keys [][]byte, isNew []bool) (count int) {
 			done, _, err := c.AddPairs(pairs, answers)
 			count += countTrue(answers[:done])
 			pairs, answers = pairs[done:], answers[done:]
-			if err != nil { // no later key has room, either
+			if err != nil { // there is no room for later keys, either
 				if isNew != nil {
 					clear(isNew[from+len(part)-len(pairs):])
 				}
@@ -148,15 +148,14 @@ func countTrue(answers []bool) (n int) {
 	return n
 }
 
-// AddPairs adds keys that are hashed already, as if one after the other, up to
-// where the chain must grow between two new ones, so that all new keys of one
-// call are in one layer. It returns how many keys it dealt with and that layer,
-// counted from the oldest, 0; isNew, as long as pairs, has the answers to those,
-// and nothing that matters behind them.
-// Call it again for the rest.
+// AddPairs adds keys that are hashed already, as if one after the other. It stops
+// where the chain must grow between two new keys, so all new keys of one call are in
+// one layer. It returns how many keys it has processed, and the index of that layer,
+// 0 being the oldest. isNew, as long as pairs, holds their answers; what follows
+// them in isNew is undefined. Call it again for the remaining keys.
 //
-// An error, which wraps [ErrFull] or [ErrInsert], is about the first key that was
-// not dealt with: it is new, and has no room.
+// An error, which wraps [ErrFull] or [ErrInsert], concerns the first key that was
+// not processed: it is new, and there is no room for it.
 func (c *Filter) AddPairs(pairs []Pair, isNew []bool) (done, layerIndex int, err error) {
 	mustFit(len(pairs), len(isNew), false)
 	r := rests.Get().(*rest)
@@ -189,8 +188,8 @@ func (c *Filter) AddPairs(pairs []Pair, isNew []bool) (done, layerIndex int, err
 	return done, int(wrote.index), err
 }
 
-// addPart adds keys to l as far as there is room, or none at all if l is not the
-// newest any more.
+// addPart adds keys to l as long as there is room, or none at all if l is no longer
+// the newest layer.
 func (c *Filter) addPart(l *layer, pairs []Pair, isNew []bool, r *rest) (done int, added, full bool) {
 	defer runtime.KeepAlive(l)
 	clear(isNew)
@@ -227,10 +226,9 @@ func (c *Filter) addPart(l *layer, pairs []Pair, isNew []bool, r *rest) (done in
 	return done, added, full
 }
 
-// Replay sets the bits of keys in one layer, counted from the oldest, 0, whether
-// they are new or not, and counts nothing: so a log that names the layer of each
-// key is replayed. The counts come by [Filter.SetItems]. It panics if there is no
-// such layer.
+// Replay sets the bits of keys in one layer, whether they are new or not, and counts
+// nothing. Layer 0 is the oldest. It is for replaying a log that names the layer of
+// each key; [Filter.SetItems] sets the counts. It panics if there is no such layer.
 func (c *Filter) Replay(layerIndex int, pairs []Pair) {
 	l := c.layer(layerIndex)
 	r := rests.Get().(*rest)

@@ -15,15 +15,15 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// Errors of [LoadHeader] and [Filter.LoadChunk]. Their texts are RedisBloom's,
-// behind the word ERR; what they wrap says more.
+// Errors of [LoadHeader] and [Filter.LoadChunk]. Their texts are RedisBloom's, without
+// the word ERR; the errors they wrap say more.
 var (
 	ErrChunkData   = errors.New("received bad data")
 	ErrChunkOffset = errors.New("invalid offset - no link found")
 	ErrChunkSize   = errors.New("invalid chunk - Too big for current filter")
 )
 
-// maxChunk is the most bytes that BF.SCANDUMP answers at once.
+// maxChunk is the most bytes that BF.SCANDUMP returns at once.
 const maxChunk = 16 << 20
 
 // The header of a dump, packed and little-endian; RedisBloom calls the layers
@@ -84,7 +84,7 @@ func parseLink(b []byte) link {
 	}
 }
 
-// Header returns the header of the chain's dump: what BF.SCANDUMP answers to the
+// Header returns the header of the chain's dump: what BF.SCANDUMP returns for
 // iterator 0.
 func (c *Filter) Header() []byte { return c.header(c.layers()) }
 
@@ -96,10 +96,9 @@ func (c *Filter) header(layers []*layer) []byte {
 	return head{options: c.options, growth: c.growth}.header(links)
 }
 
-// NonScalingHeader returns the header of the dump of the empty chain that New
-// makes of the config, if that is NonScaling, but with any growth, zero included.
-// Growth means nothing there, but RedisBloom keeps what BF.RESERVE or BF.INSERT was
-// given. The errors are New's.
+// NonScalingHeader returns the header of the empty chain that New makes of a
+// NonScaling config, with any growth, zero included. Growth has no effect there, but
+// RedisBloom keeps what BF.RESERVE or BF.INSERT was given. The errors are New's.
 func (config Config) NonScalingHeader(growth uint32) ([]byte, error) {
 	config.NonScaling = true
 	c, first, err := config.plan()
@@ -109,8 +108,8 @@ func (config Config) NonScalingHeader(growth uint32) ([]byte, error) {
 	return head{options: c.options, growth: growth}.header([]link{first}), nil
 }
 
-// EmptyHeader returns the header of a chain of the same layers, in which nothing is.
-// The error is [LoadHeader]'s.
+// EmptyHeader returns the header of an empty chain with the same layers. The error is
+// [LoadHeader]'s.
 func EmptyHeader(header []byte) ([]byte, error) {
 	c, links, err := parseHeader(header)
 	if err != nil {
@@ -122,11 +121,11 @@ func EmptyHeader(header []byte) ([]byte, error) {
 	return head{options: c.options, growth: c.growth}.header(links), nil
 }
 
-// header writes a header. What h says of items and links does not count.
+// header encodes a header. It ignores the items and links of h.
 func (h head) header(links []link) []byte {
 	order := binary.LittleEndian
 	b := make([]byte, 0, headerBytes+linkBytes*len(links))
-	b = order.AppendUint64(b, 0) // the sum of what the links say, below
+	b = order.AppendUint64(b, 0) // the sum over the links, below
 	b = order.AppendUint32(b, uint32(len(links)))
 	b = order.AppendUint32(b, h.options)
 	b = order.AppendUint32(b, h.growth)
@@ -146,8 +145,8 @@ func (h head) header(links []link) []byte {
 	return b
 }
 
-// check refuses what RedisBloom refuses of a head, and what it would take but
-// nobody can have made. The error wraps [bloom.ErrFormat], [bloom.ErrVersion] or
+// check refuses heads that RedisBloom refuses, and those that it would accept but
+// never writes. The error wraps [bloom.ErrFormat], [bloom.ErrVersion] or
 // [bloom.ErrLimit].
 func (h head) check() error {
 	switch {
@@ -204,12 +203,12 @@ func LoadHeader(header []byte, grant func(bytes uint64) error) (*Filter, error) 
 	return Config{Grant: grant}.LoadHeader(header)
 }
 
-// LoadHeader makes the chain that a dump's header describes, as BF.LOADCHUNK does
-// of the iterator 1 and a new name: its layers are there, their bits all clear,
-// until [Filter.LoadChunk] brings them. Of the config only Grant and Release count.
-// Grant is asked once for all layers of the header, and then before each that is
-// appended; since a header of 73 bytes can ask for terabytes, whoever takes headers
-// from strangers should give one: see [Budget].
+// LoadHeader makes the chain that a dump's header describes, as BF.LOADCHUNK does for
+// iterator 1 and a new name. All layers exist, with all bits clear until
+// [Filter.LoadChunk] sets them. Only Grant and Release of the config are used. Grant
+// is asked once for all layers of the header, and later before each layer that is
+// appended. A header of 73 bytes can ask for terabytes, so a caller that accepts
+// headers from strangers should set a Grant: see [Budget].
 //
 // The error wraps [ErrChunkData] and what is wrong: [bloom.ErrFormat],
 // [bloom.ErrVersion], [bloom.ErrLimit] or Grant's error.
@@ -289,13 +288,13 @@ func (c *Filter) push(l *layer) {
 	c.newest.Store(l)
 }
 
-// ScanDump answers BF.SCANDUMP: to the iterator 0 the header and the iterator 1;
-// to n >= 1 the bytes of a layer from offset n-1, where the layers' bytes are
-// counted through from the oldest, and the iterator behind them. A chunk ends with
-// its layer, or after 16 MiB. Past the end and below zero it is 0 and no bytes.
+// ScanDump is BF.SCANDUMP. For iterator 0 it returns the header and iterator 1. For
+// n >= 1 it returns the bytes of a layer from offset n-1 on, and the iterator after
+// them; offsets count through the bytes of all layers, oldest first. A chunk ends with
+// its layer, or after 16 MiB. Past the end, and below zero, it returns 0 and no bytes.
 //
-// Keys that are added between two calls tear the dump: some of their bits may be
-// in it.
+// Keys that are added between two calls tear the dump: it may contain some of their
+// bits.
 func (c *Filter) ScanDump(iterator int64) (next int64, data []byte) {
 	switch {
 	case iterator == 0:
@@ -311,7 +310,8 @@ func (c *Filter) ScanDump(iterator int64) (next int64, data []byte) {
 	return iterator + int64(len(data)), data
 }
 
-// at returns the layer, and where in it, of an offset into the bytes of all.
+// at returns the layer at an offset into the bytes of all layers, and the offset
+// within it.
 func (c *Filter) at(offset uint64) (l *layer, within uint64, ok bool) {
 	for _, l := range c.layers() {
 		if offset < l.bytes() {
@@ -322,10 +322,9 @@ func (c *Filter) at(offset uint64) (l *layer, within uint64, ok bool) {
 	return nil, 0, false
 }
 
-// LoadChunk answers BF.LOADCHUNK for a chain that exists: data replaces the bytes
-// that end at offset iterator-1, as [Filter.ScanDump] hands them out with that
-// iterator. The error is [ErrChunkData], [ErrChunkOffset] or [ErrChunkSize], and
-// then nothing is changed.
+// LoadChunk is BF.LOADCHUNK for an existing chain: data replaces the bytes that end at
+// offset iterator-1, as [Filter.ScanDump] returns them with that iterator. The error
+// is [ErrChunkData], [ErrChunkOffset] or [ErrChunkSize], and then nothing has changed.
 func (c *Filter) LoadChunk(iterator int64, data []byte) error {
 	l, offset, err := c.place(iterator, data)
 	if err == nil {
@@ -336,9 +335,8 @@ func (c *Filter) LoadChunk(iterator int64, data []byte) error {
 	return err
 }
 
-// RestoreChunk is [Filter.LoadChunk] for a chain whose bits nobody looks at yet, and
-// several times as fast. Several chunks may be restored at the same time if they
-// have no bytes in common.
+// RestoreChunk is [Filter.LoadChunk] for a chain that is not in use yet, and several
+// times as fast. Chunks that do not overlap may be restored concurrently.
 func (c *Filter) RestoreChunk(iterator int64, data []byte) error {
 	if !memory.LittleEndian {
 		return c.LoadChunk(iterator, data)
@@ -351,7 +349,7 @@ func (c *Filter) RestoreChunk(iterator int64, data []byte) error {
 	return err
 }
 
-// place returns where in which layer a chunk goes.
+// place returns the layer that a chunk belongs to, and the offset within it.
 func (c *Filter) place(iterator int64, data []byte) (l *layer, offset uint64, err error) {
 	switch { // in RedisBloom's words
 	case iterator <= 0 || int64(len(data)) > iterator:
@@ -369,7 +367,7 @@ func (c *Filter) place(iterator int64, data []byte) (l *layer, offset uint64, er
 	return l, offset, nil
 }
 
-// read copies n of the layer's bytes, which others may be setting.
+// read copies n of the layer's bytes. Others may be setting bits meanwhile.
 func (l *layer) read(offset, n uint64) []byte {
 	return l.readInto(make([]uint64, n/8+2), offset, n)
 }
@@ -398,7 +396,7 @@ func (l *layer) write(offset uint64, data []byte) {
 	runtime.KeepAlive(l)
 }
 
-// toLittleEndian turns words, as they lie in memory, into a file's, or back.
+// toLittleEndian converts words between the machine's byte order and a file's.
 func toLittleEndian(words []uint64) {
 	if memory.LittleEndian {
 		return

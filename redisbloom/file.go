@@ -15,7 +15,7 @@ import (
 // [Filter.WriteTo] writes. Nothing in it is a magic number, but a header that
 // agrees with itself and with the file's size does not occur by chance.
 func Recognise(start []byte, size int64) bool {
-	if len(start) < headerBytes+linkBytes-9 { // but for what link.check does not need
+	if len(start) < headerBytes+linkBytes-9 { // link.check does not need the last 9
 		return false
 	}
 	padded := make([]byte, headerBytes+linkBytes)
@@ -29,15 +29,14 @@ func Recognise(start []byte, size int64) bool {
 	return size < 0 || uint64(size) == least || h.links > 1 && uint64(size) > least
 }
 
-// Read is [Config.Read] without a Grant, so memory grows as the bytes
-// arrive, and keys that are added can make the chain grow without end: see
-// [Filter.SetGrant].
+// Read is [Config.Read] without a Grant: memory grows as the bytes arrive, and added
+// keys can make the chain grow without bound. See [Filter.SetGrant].
 func Read(r io.Reader) (*Filter, error) { return Config{}.Read(r) }
 
-// Read reads a dump that [Filter.WriteTo] wrote, or that was put together from the
-// data of all answers of BF.SCANDUMP. Of the config only Grant and Release count.
-// Grant is asked for each layer before its bits are read; without one, memory grows
-// as the bytes arrive. The error wraps [bloom.ErrFormat], [bloom.ErrVersion] or
+// Read reads a dump that [Filter.WriteTo] wrote, or that is the concatenated data of
+// all replies of BF.SCANDUMP. Only Grant and Release of the config are used. Grant is
+// asked for each layer before its bits are read; without one, memory grows as the
+// bytes arrive. The error wraps [bloom.ErrFormat], [bloom.ErrVersion] or
 // [bloom.ErrLimit], or is Grant's or the reader's.
 func (config Config) Read(r io.Reader) (*Filter, error) {
 	header := make([]byte, headerBytes)
@@ -75,10 +74,9 @@ func (config Config) Read(r io.Reader) (*Filter, error) {
 	return c, nil
 }
 
-// SetGrant sets who is asked before the chain grows, and who then gets back what
-// was granted; see [Config]. For the layers that are there it is not asked;
-// what an earlier Grant gave for them is given back. Nothing else may run beside
-// it.
+// SetGrant replaces the chain's Grant and Release; see [Config]. The new Grant is not
+// asked for the layers that exist; what an earlier Grant gave for them is given back.
+// No other method may run at the same time.
 func (c *Filter) SetGrant(grant func(bytes uint64) error, release func(bytes uint64)) {
 	for l := c.open(); l != nil; l = l.older {
 		if l.granted {
@@ -89,10 +87,9 @@ func (c *Filter) SetGrant(grant func(bytes uint64) error, release func(bytes uin
 	c.grant, c.release = grant, release
 }
 
-// readBits reads the bytes of a link into a layer. If the chain has a Grant that
-// allows them, it takes the room for all of them at once. Otherwise it doubles the
-// room each time that is full, so that it never holds more than three times what has
-// arrived.
+// readBits reads the bytes of a link into a layer. With a Grant, it allocates all of
+// them at once. Otherwise it doubles the room each time it is full, so that it never
+// holds more than three times what has arrived.
 func (c *Filter) readBits(r io.Reader, layer *layer, l link) (err error) {
 	const piece = 64 << 10 / 8 // words
 	var words []uint64
@@ -136,8 +133,8 @@ func (c *Filter) readBits(r io.Reader, layer *layer, l link) (err error) {
 	return nil
 }
 
-// WriteTo writes the chain as a dump: what BF.SCANDUMP answers, one behind the
-// other. Keys that are added meanwhile tear it; see [Filter.ScanDump].
+// WriteTo writes the chain as a dump: the data of all replies of BF.SCANDUMP, one
+// after the other. Keys that are added meanwhile tear it; see [Filter.ScanDump].
 func (c *Filter) WriteTo(w io.Writer) (written int64, err error) {
 	layers := c.layers()
 	written, err = io.Copy(w, bytes.NewReader(c.header(layers)))
@@ -155,8 +152,7 @@ func (c *Filter) WriteTo(w io.Writer) (written int64, err error) {
 	return written, nil
 }
 
-// onlyWriter hides what else a writer can do, so that io.CopyBuffer uses the
-// buffer.
+// onlyWriter hides a writer's other methods, so that io.CopyBuffer uses the buffer.
 type onlyWriter struct{ io.Writer }
 
 // readFull fills b.
@@ -167,11 +163,11 @@ func readFull(r io.Reader, b []byte) error {
 	return nil
 }
 
-// readError tells input that ends too early from a reader that fails.
+// readError distinguishes input that ends too early from a reader that fails.
 func readError(err error) error {
 	switch {
 	case errors.Is(err, bloom.ErrFormat) || errors.Is(err, bloom.ErrLimit):
-		return err // a reader of ours has said what it is
+		return err // one of our readers has said what is wrong
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%w: the file ends too early", bloom.ErrFormat)
 	}

@@ -13,31 +13,31 @@ import (
 	"github.com/bloomery/bloom/internal/rate"
 )
 
-// Info is what BF.INFO says.
+// Info is what BF.INFO reports.
 type Info struct {
-	Capacity  uint64 // keys that all layers together are made for
+	Capacity  uint64 // keys that all layers together are planned for
 	Size      uint64 // bytes: of the bits, and what RedisBloom's structures take
 	Filters   int    // layers
 	Items     uint64 // keys that were new
 	Expansion uint32 // zero: the chain does not scale
 }
 
-// LayerInfo is what BF.DEBUG says of a layer, beside its 64-bit hash.
+// LayerInfo is what BF.DEBUG reports about a layer, apart from its 64-bit hash.
 type LayerInfo struct {
 	Bytes, Bits uint64
 	Probes      int
-	Capacity    uint64  // keys it is made for
-	Items       uint64  // keys that were new when they came to it
-	Rate        float64 // it was made for
+	Capacity    uint64  // keys it is planned for
+	Items       uint64  // keys that were new when they were added to it
+	Rate        float64 // the rate it is planned for
 }
 
-// What RedisBloom's structures take, by the module's own reckoning.
+// The sizes of RedisBloom's structures, as the module itself counts them.
 const (
 	redisChainBytes = 32
 	redisLayerBytes = 64
 )
 
-// Info returns what BF.INFO says.
+// Info returns what BF.INFO reports.
 func (c *Filter) Info() Info {
 	info := Info{Size: redisChainBytes}
 	for l := c.open(); l != nil; l = l.older {
@@ -62,7 +62,7 @@ func (c *Filter) Layers() []LayerInfo {
 	return infos
 }
 
-// layers are those that are there now, oldest first.
+// layers returns the layers that exist now, oldest first.
 func (c *Filter) layers() []*layer {
 	newest := c.open()
 	layers := make([]*layer, newest.index+1)
@@ -72,8 +72,8 @@ func (c *Filter) layers() []*layer {
 	return layers
 }
 
-// SetItems sets the count of keys that were new of one layer, counted from the
-// oldest, 0. It panics if there is no such layer.
+// SetItems sets how many keys were new in one layer, 0 being the oldest. It panics if
+// there is no such layer.
 func (c *Filter) SetItems(layerIndex int, n uint64) {
 	l := c.layer(layerIndex)
 	c.gate.Lock()
@@ -81,9 +81,8 @@ func (c *Filter) SetItems(layerIndex int, n uint64) {
 	c.gate.Unlock()
 }
 
-// Plan sums up the layers: the keys and bits that they have together, and the sum
-// of the rates that they were made for, which bounds the chain's. The probes are
-// those of the newest.
+// Plan sums up the layers: their keys and bits together, and the sum of the rates they
+// are planned for, which bounds the chain's rate. The probes are the newest layer's.
 func (c *Filter) Plan() bloom.Plan {
 	newest := c.open()
 	sum := bloom.Plan{Probes: newest.bits.Probes, Layout: bloom.AnyBits}
@@ -96,10 +95,10 @@ func (c *Filter) Plan() bloom.Plan {
 	return sum
 }
 
-// Report reads the bits of all layers, or samples of them above 64 MiB, and sums
-// up what they say, as if no key were in two layers: see [bloom.Report]. In small
-// layers the rate is found by trying some strangers, so that RateError is not zero
-// there: what their double hashing does to it is no formula's.
+// Report reads the bits of all layers, or samples of those above 64 MiB, and sums them
+// up as if no key were in two layers: see [bloom.Report]. In small layers the rate is
+// measured by trying keys at random, because no formula covers what double hashing
+// does there, so RateError is not zero.
 func (c *Filter) Report() bloom.Report {
 	newest := c.open()
 	sum := bloom.Report{Plan: c.Plan()}
@@ -122,13 +121,14 @@ func (c *Filter) Report() bloom.Report {
 	return sum
 }
 
-// sampleWords is how much of a layer a report reads, in pieces of pieceWords.
+// sampleWords is the number of a layer's words that a report reads, in pieces of
+// pieceWords.
 const (
 	sampleWords = 64 << 20 / 8
 	pieceWords  = 64
 )
 
-// fillNow is the share of bits that are set and, where not all were read, its
+// fillNow returns the share of bits that are set and, if not all were read, its
 // standard error.
 func (l *layer) fillNow() (fill, standardError float64) {
 	words := l.bits.Words
@@ -161,7 +161,7 @@ func (c *Filter) String() string {
 	return fmt.Sprintf("redisbloom chain: %s; items by layer: %s", growing, strings.Join(sizes, "; "))
 }
 
-// Single returns a copy of the bits of a chain of one layer, as a
+// Single returns a copy of the bits of a one-layer chain as a
 // [bloom.Classic] under [bloom.SchemeRedisBloom]. It is false where there are
 // more layers, or the layer has more probes than a Classic can.
 func (c *Filter) Single() (*bloom.Classic, bool) {
@@ -171,15 +171,15 @@ func (c *Filter) Single() (*bloom.Classic, bool) {
 		return nil, false
 	}
 	if _, err := config.Plan(); err != nil {
-		config.Keys = 0 // the header may say anything of the keys; its bits count
+		config.Keys = 0 // a header may claim any number of keys; only its bits count
 	}
 	classic, err := config.ReadBits(&layerBytes{layer: l}, bloom.LittleEndianWords)
 	return classic, err == nil
 }
 
-// From returns a chain that has a copy of the filter's bits as its one layer,
-// and scales. Its count of keys is the filter's, or if that has none an estimate
-// from the bits. The error wraps [bloom.ErrUnlike] unless the filter is under
+// From returns a scaling chain whose one layer has a copy of the filter's bits. Its
+// count of keys is the filter's or, if the filter has none, an estimate from the bits.
+// The error wraps [bloom.ErrUnlike] unless the filter is under
 // [bloom.SchemeRedisBloom].
 func From(f *bloom.Classic) (*Filter, error) {
 	if f.Scheme() != bloom.SchemeRedisBloom {
@@ -188,7 +188,7 @@ func From(f *bloom.Classic) (*Filter, error) {
 	plan, report := f.Plan(), f.Report()
 	l := &layer{entries: max(plan.Keys, 1), perKey: float64(plan.Bits) / float64(max(plan.Keys, 1)), size: report.Added}
 	if probesOf(l.perKey) != uint32(plan.Probes) {
-		l.perKey = (float64(plan.Probes) - 0.5) / 0.693147180559945 // RedisBloom works k out from this
+		l.perKey = (float64(plan.Probes) - 0.5) / 0.693147180559945 // RedisBloom computes k from this
 	}
 	l.rate = elementary.Exp(-l.perKey * 0.480453013918201)
 	if l.size == 0 {

@@ -2,10 +2,10 @@ package redisbloom
 
 import "math"
 
-// logNearest is the natural logarithm of a positive x, rounded to the nearest
-// float64, but for one x in a thousand or so. A header holds bits per key, which
-// RedisBloom takes from the C library's logarithm; that is nearest, too, while
-// math.Log may be a digit off.
+// logNearest is the natural logarithm of a positive x, rounded to the nearest float64
+// for all but one x in a thousand or so. A header holds the bits per key, which
+// RedisBloom computes by the C library's logarithm. That one rounds to the nearest,
+// too; math.Log may be off in the last digit.
 //
 // With x = m 2^e, and m near 1, log m = 2 artanh s = 2(s + s^3/3 + s^5/5 ...)
 // where s = (m-1)/(m+1). What matters is kept as a sum of two float64s, a high and

@@ -8,13 +8,13 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// lzf unpacks what Redis has compressed by LZF, as the bytes arrive:
+// lzf decompresses Redis's LZF as the bytes arrive:
 //
 //	000nnnnn             n+1 bytes follow as they are
 //	lllooooo o           l+2 bytes again, from the 13-bit offset o+1 back
 //	111ooooo l o         the same, l+9 bytes
 //
-// What it holds is the 8 KiB that can come again.
+// It holds only the 8 KiB that offsets can refer to.
 type lzf struct {
 	from   *bufio.Reader
 	window [1 << 13]byte
@@ -39,7 +39,7 @@ func (z *lzf) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// ended reports whether all was read.
+// ended reports whether everything has been read.
 func (z *lzf) ended() bool {
 	_, err := z.from.ReadByte()
 	return err == io.EOF && z.given == z.at
@@ -49,7 +49,7 @@ func (z *lzf) ended() bool {
 func (z *lzf) unpack() error {
 	control, err := z.from.ReadByte()
 	if err != nil {
-		return err // the end is here, or nowhere
+		return err // the only place where the input may end
 	}
 	if control < 1<<5 {
 		for range int(control) + 1 {

@@ -11,8 +11,8 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// redisDumpFormat is what Redis answers to DUMP of a RedisBloom filter, and takes by
-// RESTORE: a value as it stands in an RDB file, and a trailer.
+// A payload is what Redis returns for DUMP of a RedisBloom filter, and accepts for
+// RESTORE: a value as in an RDB file, and a trailer.
 //
 //	07                     a value of a module
 //	81 MBbloom-- v4        the module's name, 54 bits, and version, 10, as a 64-bit length
@@ -23,15 +23,15 @@ import (
 //	00                     the end
 //	u16 the RDB version, u64 CRC-64 of all before it, little-endian
 //
-// 02 stands before an integer, 04 before an f64, 05 before a string. Lengths and
-// integers have 1 to 9 bytes, big-endian; strings can be compressed by LZF.
+// 02 precedes an integer, 04 an f64, 05 a string. Lengths and integers have 1 to 9
+// bytes, big-endian; strings can be compressed by LZF.
 const (
 	rdbModule = 7
 
 	// bloomModule is MBbloom-- in six bits a character, and version 4.
 	bloomModule  = 0x3016e5a289bef804
 	moduleName   = ^uint64(1<<10 - 1)
-	rdbVersion   = 10 // of Redis 7.0; later ones take it, too
+	rdbVersion   = 10 // of Redis 7.0; later releases accept it, too
 	rdbEnd       = 0
 	rdbInteger   = 2
 	rdbDouble    = 4
@@ -42,8 +42,8 @@ const (
 	mostFieldLen = 9
 )
 
-// rdbTable is of the polynomial "Jones", which Redis uses with neither a start
-// value nor a last inversion; crc64 has both.
+// rdbTable is the table of the polynomial "Jones". Redis uses it without a start value
+// and without a final inversion; package crc64 has both.
 var rdbTable = crc64.MakeTable(0x95ac9329ac4bc9b5)
 
 const rdbCRCStart = ^uint64(0)
@@ -61,7 +61,7 @@ type rdbReader struct {
 	err  error
 }
 
-// Read makes the bytes of a string readable as such.
+// Read reads the bytes of a string.
 func (r *rdbReader) Read(b []byte) (int, error) {
 	n, err := r.from.Read(b)
 	r.crc = crc64.Update(r.crc, rdbTable, b[:n])
@@ -81,8 +81,8 @@ func (r *rdbReader) fail(format string, args ...any) {
 	}
 }
 
-// length reads a length, or what stands in its place: isLZF says that a
-// compressed string follows.
+// length reads a length, or the mark in its place that says that a compressed string
+// follows: then isLZF is true.
 func (r *rdbReader) length() (n uint64, isLZF bool) {
 	var b [8]byte
 	first := r.bytes(b[:1])[0]
@@ -110,7 +110,7 @@ func (r *rdbReader) integer() uint64 {
 	return n
 }
 
-// expect reads what stands before a field.
+// expect reads the type that precedes a field.
 func (r *rdbReader) expect(kind uint64) {
 	if got := r.integer(); got != kind {
 		r.fail("a field of kind %d in the place of %d", got, kind)
@@ -136,9 +136,9 @@ func (r *rdbReader) float64() float64 {
 	return math.Float64frombits(binary.LittleEndian.Uint64(r.bytes(b[:])))
 }
 
-// ReadPayload reads a payload of Redis's DUMP. Of the config only Grant and Release
-// count: Grant is asked before memory is taken for the bits of each layer, with
-// what they unpack to. The error wraps [bloom.ErrFormat], [bloom.ErrVersion],
+// ReadPayload reads a payload of Redis's DUMP. Only Grant and Release of the config
+// are used. Grant is asked before memory is allocated for the bits of each layer, with
+// their uncompressed size. The error wraps [bloom.ErrFormat], [bloom.ErrVersion],
 // [bloom.ErrChecksum] or [bloom.ErrLimit], or is Grant's or the reader's.
 func (config Config) ReadPayload(from io.Reader) (*Filter, error) {
 	r := &rdbReader{from: bufio.NewReaderSize(from, 64<<10), crc: rdbCRCStart}
@@ -243,9 +243,8 @@ func (r *rdbReader) bits(c *Filter, l link, layer *layer) error {
 	return c.readBits(io.LimitReader(r, int64(length)), layer, l)
 }
 
-// PayloadIntact reports whether a payload of Redis's DUMP ends in the checksum of all before
-// it, and in a version that this package knows: if not, it was damaged, and what its
-// bytes say is nothing to go by.
+// PayloadIntact reports whether a payload of Redis's DUMP ends with the right checksum.
+// If not, it is damaged, and nothing in it can be relied on.
 func PayloadIntact(payload []byte) bool {
 	const trailer = 2 + 8
 	if len(payload) < trailer {
@@ -275,7 +274,7 @@ func (r *rdbReader) trailer() error {
 	return nil
 }
 
-// rdbWriter writes fields and keeps the checksum; its errors come by Flush.
+// rdbWriter writes fields and keeps the checksum; Flush returns its errors.
 type rdbWriter struct {
 	to  *bufio.Writer
 	crc uint64
@@ -311,9 +310,8 @@ func (w *rdbWriter) float64(x float64) {
 	w.Write(binary.LittleEndian.AppendUint64(make([]byte, 0, 8), math.Float64bits(x)))
 }
 
-// WritePayload writes what Redis answers to DUMP of this chain, for RESTORE,
-// without compression. Keys that are added meanwhile tear it, as in
-// [Filter.ScanDump].
+// WritePayload writes what Redis returns for DUMP of this chain, for RESTORE, without
+// compression. Keys that are added meanwhile tear it, as in [Filter.ScanDump].
 func (c *Filter) WritePayload(to io.Writer) error {
 	w := &rdbWriter{to: bufio.NewWriter(to), crc: rdbCRCStart}
 	layers := c.layers()

@@ -28,22 +28,22 @@ import (
 	"github.com/bloomery/bloom/internal/scheme"
 )
 
-// Errors of a [Filter]. Their texts are RedisBloom's, behind the word ERR.
+// Errors of a [Filter]. Their texts are RedisBloom's, without the word ERR.
 var (
-	// ErrFull: the chain does not scale, and holds as many keys as it was made
-	// for. The key was not added.
+	// ErrFull: the chain does not scale and has reached its capacity. The key was not
+	// added.
 	ErrFull = errors.New("non scaling filter is full")
 
-	// ErrInsert: the key needs another layer, which cannot be had; the error
-	// wraps what the chain's Grant says, too. The key was not added.
+	// ErrInsert: the key needs another layer, which cannot be made; the error also
+	// wraps the Grant's. The key was not added.
 	ErrInsert = errors.New("problem inserting into filter")
 )
 
 // Pair is the two hashes that RedisBloom makes of a key; see [Hash].
 type Pair = [2]uint64
 
-// Hash returns the two hashes of a key, which are all that a [Filter]
-// needs to know of it. Any chain takes them.
+// Hash returns the two hashes of a key, which are all that a [Filter] needs to know
+// about it. They are the same for every chain.
 func Hash(key []byte) (a, b uint64) { return scheme.RedisBloomHashes(key) }
 
 // HashMany sets pairs[i] to the hashes of keys[i]. pairs is as long as
@@ -55,28 +55,28 @@ func HashMany(keys [][]byte, pairs []Pair) {
 	}
 }
 
-// Config says what [Filter] to make. The zero Config is what BF.ADD
-// makes of a new name.
+// Config says what [Filter] to make. The zero Config is what BF.ADD uses for a new
+// name.
 type Config struct {
 	Keys uint64  // of the first layer, BF.RESERVE's capacity; zero means 100
 	Rate float64 // BF.RESERVE's error rate, 0 < Rate < 1; zero means 0.01
 
-	// Growth is how many times as many keys the next layer is for, BF.RESERVE's
-	// EXPANSION; zero means 2. NonScaling: there is no next layer.
+	// Growth is by how much the capacity of each layer exceeds the one before,
+	// BF.RESERVE's EXPANSION; zero means 2. NonScaling: there is only one layer.
 	Growth     uint32
 	NonScaling bool
 
-	// Grant, if not nil, is asked before each layer is made, with the bytes that it
-	// takes: those of its bits, and some 150 more. It refuses by an error. Release, if not nil, gets back what
-	// was granted to layers that could not be made after all, and, by
-	// [Filter.Close], to all. They may be called with the chain locked, so they must
-	// not use the chain. See [Budget].
+	// Grant, if not nil, is asked before each layer is made, with the bytes it needs:
+	// those of its bits and about 150 more. It refuses by returning an error. Release,
+	// if not nil, gets back what was granted for layers that could not be made after
+	// all and, when [Filter.Close] is called, for all layers. Both may be called with
+	// the chain locked, so they must not use it. See [Budget].
 	Grant   func(bytes uint64) error
 	Release func(bytes uint64)
 }
 
-// Budget returns the Grant and the Release of so many bytes, for any number of
-// chains together. Grant's error wraps [bloom.ErrBudget] and names the bytes.
+// Budget returns a Grant and a Release that share limitBytes among any number of
+// chains. Grant's error wraps [bloom.ErrBudget] and names the bytes.
 func Budget(limitBytes uint64) (grant func(bytes uint64) error, release func(bytes uint64)) {
 	var used atomic.Uint64
 	grant = func(bytes uint64) error {
@@ -93,31 +93,30 @@ func Budget(limitBytes uint64) (grant func(bytes uint64) error, release func(byt
 	return grant, func(bytes uint64) { used.Add(-bytes) }
 }
 
-// Filter is RedisBloom's filter, live: the same bits, the same answers and the
-// same dumps as the module's BF commands give. It is a chain of layers, each a
-// classic Bloom filter for more keys and half the rate of the one before. A key
-// is contained if any layer has it; new ones go to the newest layer, and when that
-// has as many as it was made for, the next new key appends another. RedisBloom
-// 2.8.20 is the model; later ones differ only in the largest rate they take, 0.25,
-// which is for the caller to see to.
+// Filter is RedisBloom's filter: the same bits, answers and dumps as the module's BF
+// commands. It is a chain of layers, each a classic Bloom filter for more keys and half
+// the rate of the one before. A key is contained if any layer has it. New keys go to
+// the newest layer; when that is at capacity, the next new key appends another layer.
+// The model is RedisBloom 2.8.20. Later releases differ only in the largest rate they
+// accept, 0.25, which the caller has to enforce.
 //
-// Where a layer has few bits, its rate is far above the one that was asked for, in
-// RedisBloom and so here: some keys' positions coincide, and one key in m has all
-// of them in one place if m is a power of two. 16 keys at 1e-6 get 512 bits and a
-// rate of 2e-3. From some thousands of keys at 1e-4, or a million at 1e-6, this is
-// too rare to count. [Filter.Report] says what the rate is.
+// If a layer has few bits, its rate is far above the planned one, in RedisBloom and so
+// here: the positions of some keys coincide, and if m is a power of two, one key in m
+// has all of them in one place. 16 keys at 1e-6 get 512 bits and a rate of 2e-3. From
+// some thousands of keys at 1e-4, or a million at 1e-6, this no longer matters.
+// [Filter.Report] gives the true rate.
 //
-// Any number of goroutines may use a chain at once, except for Close, and adding
-// has one winner, as in [bloom.Shared]: when goroutines race to add one key,
-// at most one is told that it is new, and the key is contained as soon as any of
-// these calls has returned. Looking up takes no lock. Adding takes the chain's
-// gate, alone, which lets it set bits with plain stores; where another has it and
-// the newest layer is large, goroutines go through the gate together, each under
-// the lock of its key's stripe, and set bits with atomic ones. Growing takes the
-// gate alone. So "is it in any layer, and if not, into the newest" is one step.
+// Any number of goroutines may use a chain at once, except for Close. Adding has one
+// winner, as in [bloom.Shared]: when goroutines race to add one key, at most one is told
+// that it is new, and the key is contained as soon as any of these calls has returned.
+// Lookups take no lock. An add takes the chain's gate exclusively, and then sets bits
+// with plain stores. If another goroutine holds the gate and the newest layer is large,
+// adds share the gate, each under the lock of its key's stripe, and set bits
+// atomically. Growing takes the gate exclusively. So "is it in any layer, and if not,
+// add it to the newest" is one step.
 //
-// Measured with ready hashes at 1e7 keys, adding alone took less than half of the
-// time that it took under stripes; hence both.
+// Measured with ready hashes at 1e7 keys, exclusive adds took less than half the time of
+// adds under stripes; hence both ways.
 type Filter struct {
 	newest  atomic.Pointer[layer] // nil after Close
 	gate    sync.RWMutex
@@ -127,15 +126,14 @@ type Filter struct {
 	options uint32
 }
 
-// layer is one filter of a chain. But for its bits and size it does not change,
-// and those only while it is the newest, or by [Filter.Replay] and
-// [Filter.LoadChunk].
+// layer is one filter of a chain. Only its bits and its size change, and only while it
+// is the newest layer, or by [Filter.Replay] and [Filter.LoadChunk].
 type layer struct {
 	size    uint64 // keys that were new; atomic, and first, where 32-bit machines align it
 	bits    kernel.Modular
-	stripes []kernel.Stripe // nil: who adds must be alone
+	stripes []kernel.Stripe // nil: adds must hold the gate exclusively
 	older   *layer
-	entries uint64 // keys it was made for
+	entries uint64 // keys it is planned for
 	rate    float64
 	perKey  float64 // bits per key, before rounding
 	memory  *memory.Mapping
@@ -154,7 +152,7 @@ const (
 )
 
 const (
-	stripedBytes = 1 << 20 // layers from here on have stripes, which take less than 2% more
+	stripedBytes = 1 << 20 // layers of at least this size have stripes, which take less than 2% more
 	layerStripes = 256
 	mappedBytes  = 2 << 20 // the same for pages of their own
 
@@ -177,7 +175,7 @@ func New(config Config) (*Filter, error) {
 	return c, nil
 }
 
-// plan returns the chain without its first layer, and that.
+// plan returns a chain without layers, and the plan of the first one.
 func (config Config) plan() (*Filter, link, error) {
 	if config.Keys == 0 {
 		config.Keys = 100
@@ -202,7 +200,7 @@ func (config Config) plan() (*Filter, link, error) {
 	return c, first, err
 }
 
-// planLayer works out a layer with the module's arithmetic.
+// planLayer plans a layer with the module's arithmetic.
 func planLayer(entries uint64, rate float64) (link, error) {
 	if !(rate > 0) {
 		return link{}, fmt.Errorf("%w: half of the last rate is zero", bloom.ErrLimit)
@@ -216,7 +214,7 @@ func planLayer(entries uint64, rate float64) (link, error) {
 	return link{bytes: bits / 8, bits: bits, entries: entries, rate: rate, perKey: perKey, probes: probesOf(perKey)}, nil
 }
 
-// makeLayer makes an empty layer, if it is granted.
+// makeLayer makes an empty layer if Grant allows it.
 func (c *Filter) makeLayer(plan link) (*layer, error) {
 	l := plan.layer()
 	return l, c.provide(l, plan.bits, plan.probes)
@@ -224,7 +222,7 @@ func (c *Filter) makeLayer(plan link) (*layer, error) {
 
 func probesOf(perKey float64) uint32 { return uint32(math.Ceil(0.693147180559945 * perKey)) }
 
-// provide gives a layer room for its bits, if it is granted.
+// provide allocates a layer's bits if Grant allows it.
 func (c *Filter) provide(l *layer, m uint64, probes uint32) error {
 	if c.grant == nil {
 		return l.makeBits(m, probes)
@@ -240,8 +238,8 @@ func (c *Filter) provide(l *layer, m uint64, probes uint32) error {
 	return err
 }
 
-// layerTakes is how many bytes of memory a layer of m bits takes. The layer itself is
-// more than the bits of a small one.
+// layerTakes returns the bytes of memory that a layer of m bits needs. For a small one
+// the structure is larger than its bits.
 func layerTakes(m uint64) uint64 {
 	total := besideBits
 	if words := (m + 63) / 64; words < mappedBytes/8 {
@@ -267,7 +265,7 @@ func (c *Filter) giveBack(bytes uint64) {
 	}
 }
 
-// makeBits gives a layer bits, all clear.
+// makeBits allocates a layer's bits, all clear.
 func (l *layer) makeBits(m uint64, probes uint32) error {
 	words, mapping, err := room((m + 63) / 64)
 	if err == nil {
@@ -276,7 +274,7 @@ func (l *layer) makeBits(m uint64, probes uint32) error {
 	return err
 }
 
-// fill gives a layer its bits.
+// fill sets a layer's bits.
 func (l *layer) fill(words []uint64, mapping *memory.Mapping, m uint64, probes uint32) {
 	l.bits, l.memory = kernel.NewModular(words, m, int(probes)), mapping
 	if m >= 8*stripedBytes {
@@ -284,8 +282,8 @@ func (l *layer) fill(words []uint64, mapping *memory.Mapping, m uint64, probes u
 	}
 }
 
-// room returns zeroed words. Alignment is of no use to bits that lie anywhere,
-// and would double the size of small filters.
+// room returns zeroed words. They need no alignment, since a key's positions are spread
+// over all of them, and it would double the size of small filters.
 func room(words uint64) ([]uint64, *memory.Mapping, error) {
 	if words < mappedBytes/8 {
 		return make([]uint64, words), nil, nil
@@ -311,8 +309,8 @@ func (c *Filter) open() *layer {
 }
 
 // Add adds a key and reports whether it is certainly new; see [bloom.Filter.Add].
-// A key for which there is no room is not added, and answered false; [Filter.AddPair]
-// and [Filter.AddPairs] tell.
+// A key for which there is no room is not added, and the answer is false;
+// [Filter.AddPair] and [Filter.AddPairs] return the error.
 func (c *Filter) Add(key []byte) (isNew bool) {
 	isNew, _ = c.AddPair(Hash(key))
 	return isNew
@@ -338,8 +336,8 @@ func (c *Filter) AddPair(a, b uint64) (isNew bool, err error) {
 	}
 }
 
-// addTo adds a key that no layer older than l has. If l is not the newest any
-// more, that must be looked at again.
+// addTo adds a key that no layer older than l has. If l is no longer the newest, again
+// is true, and the caller has to look the key up again.
 func (c *Filter) addTo(l *layer, a, b uint64) (isNew, full, again bool) {
 	alone := c.enter(l)
 	switch {
@@ -355,8 +353,8 @@ func (c *Filter) addTo(l *layer, a, b uint64) (isNew, full, again bool) {
 	return isNew, full, again
 }
 
-// enter goes through the gate to add to l: alone, or together with others, where
-// each key takes its stripe.
+// enter takes the gate to add to l: exclusively or, together with others, shared, when
+// each key also takes its stripe.
 func (c *Filter) enter(l *layer) (alone bool) {
 	if c.gate.TryLock() {
 		return true
@@ -387,8 +385,8 @@ func (c *Filter) grow(l *layer) error {
 	return c.appendLayer(l)
 }
 
-// Grow appends the next layer, full or not the last one: so is a log replayed that
-// says when a chain grew. The error wraps [ErrFull] or [ErrInsert].
+// Grow appends the next layer, whether or not the last one is full. It is for replaying
+// a log that says when a chain grew. The error wraps [ErrFull] or [ErrInsert].
 func (c *Filter) Grow() error {
 	c.gate.Lock()
 	defer c.gate.Unlock()
@@ -425,7 +423,7 @@ func (c *Filter) ContainsPair(a, b uint64) bool {
 	return c.open().anyContains(a, b)
 }
 
-// anyContains asks l and all that are older.
+// anyContains looks a key up in l and in all older layers.
 func (l *layer) anyContains(a, b uint64) (found bool) {
 	for at := l; at != nil && !found; at = at.older {
 		found = at.bits.Contains(a, b)
@@ -434,9 +432,9 @@ func (l *layer) anyContains(a, b uint64) (found bool) {
 	return found
 }
 
-// Close releases the memory at once, and gives back what Grant has granted. Unless
-// that matters it need not be called; it may be called twice. Nothing else may run
-// beside it.
+// Close releases the memory at once, and gives back what Grant has granted. It need not
+// be called unless that matters, and may be called twice. No other method may run at
+// the same time.
 func (c *Filter) Close() (err error) {
 	for l := c.newest.Swap(nil); l != nil; l = l.older {
 		err = errors.Join(err, c.discard(l))

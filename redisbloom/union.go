@@ -9,8 +9,8 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// FitsUnion returns nil if [Filter.Union] can add all that the other chain has: its
-// layers have the bits and the probes of c's first ones. Otherwise the error wraps
+// FitsUnion returns nil if [Filter.Union] can add everything in the other chain: its
+// layers have the bits and the probes of c's first layers. Otherwise the error wraps
 // [bloom.ErrUnlike].
 func (c *Filter) FitsUnion(other *Filter) error {
 	ours, theirs := c.layers(), other.layers()
@@ -30,12 +30,12 @@ func alike(ours, theirs []*layer) error {
 	return nil
 }
 
-// Union adds all bits of another chain, layer by layer, while keys are added to both
-// and looked up in both; of layers that the other chain grows beyond c's, none. The items of c's layers stay as they are: [Filter.SetItems]
-// sets them. It returns how many bits were set of each layer, as it went. between, if
-// not nil, is called after each 64 KiB, and ends the union by an error: c then has
-// some of the bits. The error wraps [bloom.ErrUnlike] as [Filter.FitsUnion] says, and
-// then nothing has changed.
+// Union adds all bits of another chain, layer by layer, while keys are added to and
+// looked up in both. It ignores layers that the other chain appends beyond c's. The
+// items of c's layers stay as they are; [Filter.SetItems] sets them. It returns the
+// number of set bits of each layer. between, if not nil, is called after each 64 KiB,
+// and ends the union by returning an error: c then has some of the bits. An error that
+// wraps [bloom.ErrUnlike] is that of [Filter.FitsUnion], and then nothing has changed.
 func (c *Filter) Union(other *Filter, between func() error) (set []uint64, err error) {
 	ours, theirs := c.layers(), other.layers()
 	theirs = theirs[:min(len(ours), len(theirs))]
@@ -65,8 +65,8 @@ func (c *Filter) Union(other *Filter, between func() error) (set []uint64, err e
 	return set, nil
 }
 
-// orWords ORs words that others may be setting onto those that others may be reading,
-// and returns how many bits are set.
+// orWords ORs one slice of words into another, and returns how many bits are set there.
+// Others may be setting bits in the one and reading the other.
 func orWords(into, from []uint64) (set uint64) {
 	for i := range into {
 		old := into[i]
@@ -79,8 +79,8 @@ func orWords(into, from []uint64) (set uint64) {
 	return set
 }
 
-// ScanPiece is [Filter.ScanDump] into a buffer: the data are part of it, and at most as
-// long. It is for iterators from 1 on.
+// ScanPiece is [Filter.ScanDump] into a buffer: data is a part of it. It is for
+// iterators of at least 1.
 func (c *Filter) ScanPiece(iterator int64, buffer []uint64) (next int64, data []byte) {
 	l, offset, ok := c.at(uint64(iterator) - 1)
 	if iterator < 1 || !ok {
