@@ -12,8 +12,7 @@ import (
 //
 //	(a + i*b mod 2^64) mod Bits       word i/64, mask 1<<(i%64)
 //
-// Bits is from 1 to 2^45, and Words has room for it; what lies behind is never
-// touched.
+// Bits is from 1 to 2^45, and Words has room for it; bits beyond it are never touched.
 //
 // # The modulus without a division
 //
@@ -29,15 +28,15 @@ import (
 //
 // # Many keys at once
 //
-// A batch goes through in chunks. First all positions of a chunk's keys are
-// worked out and their cache lines asked for, then they are looked at, in the
-// same order: by then they are there. A key that is absent from a filter that is
-// half full is found out at the second position on average, so that fetching all
-// of them would be for nothing; where most keys are absent, they are looked at two
-// at a time, and the next two only of those keys that passed so far.
+// A batch is processed in chunks. First all positions of a chunk's keys are computed
+// and their cache lines prefetched; then they are tested in the same order, and by then
+// the lines have arrived. In a half-full filter an absent key fails at the second
+// position on average, so fetching all of its lines would be wasted. If most keys are
+// absent, two positions are tested at a time, and the next two only for the keys that
+// have passed so far.
 //
-// Assembly cannot be preempted. SieveKeys keys take some microseconds, and with the
-// most probes that any rate asks for, a millisecond or two.
+// Assembly cannot be preempted. SieveKeys keys take some microseconds or, with the most
+// probes that any rate needs, a millisecond or two.
 type Modular struct {
 	Words  []uint64
 	Bits   uint64
@@ -45,11 +44,11 @@ type Modular struct {
 	magic  uint64
 }
 
-// MaxModularBits keeps the proof above far from its limit, and is ours for
-// all filters.
+// MaxModularBits stays far below the limit of the proof above. It is also the limit of
+// every kind of filter.
 const MaxModularBits = 1 << 45
 
-// NewModular returns the kernel for words that hold so many bits.
+// NewModular returns the kernel for the first bits of words.
 func NewModular(words []uint64, m uint64, probes int) Modular {
 	if m == 0 || m > MaxModularBits || uint64(len(words)) < (m+63)/64 || probes < 1 || probes > MaxModularProbes {
 		panic(fmt.Sprintf("kernel: %d words for %d bits and %d probes", len(words), m, probes))
@@ -61,15 +60,15 @@ const (
 	// SieveKeys is the most keys of one batch.
 	SieveKeys = 512
 
-	// MaxModularProbes is above what the smallest rate that a float64 can hold
-	// asks for, 1074.
+	// MaxModularProbes is above 1074, what the smallest positive float64 needs as a
+	// rate.
 	MaxModularProbes = 1 << 11
 
-	// placesAtOnce is how many positions are asked for before the first is looked
-	// at: 8 KiB of cache lines, so that they stay in the first-level cache.
+	// placesAtOnce is how many positions are prefetched before the first is tested:
+	// 8 KiB of cache lines, so that they stay in the first-level cache.
 	placesAtOnce = 128
 
-	// fewProbes are looked at together where most keys are absent.
+	// fewProbes are tested together if most keys are absent.
 	fewProbes = 2
 )
 
@@ -80,7 +79,7 @@ type Sieve struct {
 	places [MaxModularProbes]uint64
 }
 
-// chunk is how many keys' positions are worked out together.
+// chunk returns how many keys' positions are computed together.
 func (f *Modular) chunk(probes int) int { return max(placesAtOnce/probes, 1) }
 
 // place is x mod f.Bits.
@@ -141,19 +140,19 @@ func (f *Modular) ContainsBatch(pairs [][2]uint64, found []bool, s *Sieve, recen
 	return n
 }
 
-// Why AddBatch ended before its last key.
+// Why AddBatch stopped before its last key.
 const (
 	addedAll  = 0
 	addedFull = 1 // the next key is new, and there is no room
-	addedBusy = 2 // somebody held the next key's lock for too long
+	addedBusy = 2 // another goroutine held the next key's lock for too long
 )
 
-// AddBatch adds keys in their order until they end, or one is new when *size is
-// at most already: that key is left alone. isNew[i] says of each key dealt with
-// whether a bit was missing, and *size counts those; full reports that there is a
-// key left. At most SieveKeys keys; isNew is as long as pairs.
+// AddBatch adds keys in order. It stops before a new key once *size has reached most;
+// full is then true. For each processed key, isNew[i] reports whether a bit was missing,
+// and *size counts those keys. There are at most SieveKeys keys; isNew is as long as
+// pairs.
 //
-// The caller holds a lock that all who add hold; others may be reading.
+// The caller holds the lock that every adder holds; others may be reading.
 func (f *Modular) AddBatch(size *uint64, most uint64, pairs [][2]uint64, isNew []bool, s *Sieve) (done int, full bool) {
 	if len(pairs) == 0 {
 		return 0, false
@@ -162,8 +161,8 @@ func (f *Modular) AddBatch(size *uint64, most uint64, pairs [][2]uint64, isNew [
 	return done, why == addedFull
 }
 
-// AddBatchSync is AddBatch for many goroutines at once: it takes the key's stripe
-// itself, one of a power of two. Keys of others may come between.
+// AddBatchSync is AddBatch for many goroutines at once. It takes each key's stripe; the
+// number of stripes is a power of two. Keys of other goroutines may come in between.
 func (f *Modular) AddBatchSync(stripes []Stripe, size *uint64, most uint64, pairs [][2]uint64, isNew []bool, s *Sieve) (done int, full bool) {
 	for done < len(pairs) {
 		n, why := f.addBatchSync(stripes, size, most, pairs[done:], isNew[done:], s)
@@ -216,7 +215,7 @@ func (f *Modular) AddSync(stripes []Stripe, size *uint64, most, a, b uint64) (is
 	return true, false
 }
 
-// countUpTo adds one to *size unless it is at most, or above, already.
+// countUpTo adds one to *size unless it has reached most.
 func countUpTo(size *uint64, most uint64) bool {
 	for {
 		n := atomic.LoadUint64(size)

@@ -1,7 +1,7 @@
 package kernel
 
-// sieveGeneric looks at so many positions of the first n keys of s, and keeps the
-// keys that have them all, moved on to their next position. It returns how many.
+// sieveGeneric tests the given number of positions of the first n keys of s. It keeps
+// the keys for which all are set, advanced to their next position, and returns how many.
 func (f *Modular) sieveGeneric(s *Sieve, n, probes int) (kept int) {
 	part := Modular{Words: f.Words, Bits: f.Bits, Probes: probes, magic: f.magic}
 	for i, pair := range s.pairs[:n] {

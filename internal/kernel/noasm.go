@@ -14,8 +14,8 @@ func (f *Split) Contains(h uint64) bool { return f.containsGeneric(h) }
 // Add sets the bits of h and reports whether any of them was clear.
 func (f *Split) Add(h uint64) bool { return f.addGeneric(h) }
 
-// useAVX2 is a constant here, so that the compiler drops all calls of what
-// follows.
+// useAVX2 is a constant here, so that the compiler drops all calls of the functions
+// below.
 const useAVX2 = false
 
 const noAssembly = "kernel: there is no assembly in this build"

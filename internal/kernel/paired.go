@@ -25,8 +25,8 @@
 //	counts b = x & 0x3f3f3f3f3f3f3f3f | rows[s>>8 & 255]
 //
 // The eight bytes of a counts word are eight shift counts, one per lane: lane
-// i's mask is 1 << byte i. The row adds 0x40 to the lanes that do not take
-// part, and a shift by 64 or more leaves nothing. That is why one table lookup
+// i's mask is 1 << byte i. The row adds 0x40 to the lanes that do not take part, and a
+// shift by 64 or more leaves no bit. That is why one table lookup
 // and no masking selects K lanes of 8, in Go and in AVX2 alike.
 //
 // The bits come from g, not from h or p, because inside one block the high bits
@@ -64,11 +64,11 @@ type Paired struct {
 
 // RowsFor returns the lane table for K bits per line, 1 to 8: row r marks with
 // 0x40 the lanes that take no part. The C(8,K) sets of lanes share the 256 rows
-// as evenly as they can, and the lanes exactly evenly: a set stands beside its
-// rotations, and those with the fewest rotations come first, so that the sets
-// that get a row more than others are whole families of rotations. With the
-// sets in plain ascending order some lanes took part up to 3% more often than
-// others, and the rate was off by 3 parts in 10,000.
+// as evenly as possible, and the lanes exactly evenly: each set is followed by its
+// rotations, and those with the fewest rotations come first, so the sets that get one
+// more row than others are whole families of rotations. With the sets in plain ascending
+// order, some lanes took part up to 3% more often than others, and the rate was off by 3
+// parts in 10,000.
 func RowsFor(bitsPerLine int) *[256]uint64 { return &rows[bitsPerLine] }
 
 var rows = func() (table [9][256]uint64) {
@@ -90,7 +90,7 @@ var rows = func() (table [9][256]uint64) {
 	return table
 }()
 
-// isFirst reports whether lanes has so many different rotations and is the
+// isFirst reports whether lanes has the given number of different rotations and is the
 // smallest of them.
 func isFirst(lanes uint8, rotations int) bool {
 	for i := 1; i < rotations; i++ {
@@ -112,7 +112,7 @@ func rowOf(lanes uint8) (row uint64) {
 
 // AddBatch sets isNew[i] to Add(hashes[i]), as if one after the other, and
 // returns how many are true. isNew is as long as hashes. Assembly cannot be
-// preempted, so the caller hands over a thousand or so at a time.
+// preempted, so the caller passes a thousand or so at a time.
 func (f *Paired) AddBatch(hashes []uint64, isNew []bool) int {
 	if len(hashes) == 0 {
 		return 0
@@ -128,30 +128,28 @@ func (f *Paired) AddBatch(hashes []uint64, isNew []bool) int {
 	return f.addBatchGeneric(hashes, isNew)
 }
 
-// Recent is what a run of ContainsBatch calls knows of the answers so far. The
-// zero value is ready; it belongs to one goroutine.
+// Recent remembers the share of hits in a run of ContainsBatch calls. The zero value is
+// ready to use, by one goroutine at a time.
 type Recent struct{ hits bool }
 
 const (
-	// nearWords is the size up to which a filter lies in the second-level cache,
-	// where the processor itself works far enough ahead, and a ring costs more
-	// than it hides.
+	// nearWords is the size up to which a filter lies in the second-level cache. There
+	// the processor itself runs far enough ahead, and a ring costs more than it hides.
 	nearWords = 512 << 10 / 8
 
 	// cachedWords is the size up to which reading both lines of every key is
-	// never slower, whatever the answers: no branch is mispredicted, no line is
-	// far.
+	// never slower, whatever the answers: no branch is mispredicted, and every line is
+	// near.
 	cachedWords = 2 << 20 / 8
 )
 
 // ContainsBatch sets found[i] to Contains(hashes[i]) and returns how many are
 // true. found is as long as hashes.
 //
-// There are two ways. Reading both lines of each key at once suits hits. Reading
-// the second line only of keys that pass the first saves misses most of their
-// second cache miss, and costs mispredicted branches. Beyond the cache the
-// answers of the calls before decide: with more than a third of hits both lines
-// are read.
+// There are two ways. Reading both lines of each key at once suits hits. Reading the
+// second line only for keys that pass the first saves misses most of their second cache
+// miss, at the cost of mispredicted branches. Beyond the cache the answers of earlier
+// calls decide: with more than a third of hits, both lines are read.
 func (f *Paired) ContainsBatch(hashes []uint64, found []bool, recent *Recent) int {
 	if len(hashes) == 0 {
 		return 0

@@ -17,7 +17,7 @@ func (f *Paired) Contains(h uint64) bool { return pairedContains(f, h) }
 // Add sets the bits of h and reports whether any of them was clear.
 func (f *Paired) Add(h uint64) bool { return pairedAdd(f, h) }
 
-// pairedContains and pairedAdd look at useAVX2 themselves: Go inlines a method
+// pairedContains and pairedAdd test useAVX2 themselves: Go inlines a method
 // that makes one call, not one that chooses between two.
 //
 //go:noescape
@@ -26,7 +26,7 @@ func pairedContains(f *Paired, h uint64) bool
 //go:noescape
 func pairedAdd(f *Paired, h uint64) bool
 
-// The assembly goes on to these where there is no AVX2.
+// The assembly jumps to these if there is no AVX2.
 func pairedContainsTwin(f *Paired, h uint64) bool { return f.containsGeneric(h) }
 func pairedAddTwin(f *Paired, h uint64) bool      { return f.addGeneric(h) }
 

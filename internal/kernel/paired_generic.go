@@ -20,8 +20,8 @@ func (f *Paired) place(h uint64) place {
 	}
 }
 
-// derive is the layout's arithmetic, as the package comment has it: from a hash
-// to the block, its two lines and the shift counts in each.
+// derive is the layout's arithmetic as in the package comment: from a hash to the block,
+// its two lines and the shift counts in each.
 func derive(h, blocks uint64, rows *[256]uint64) (block, a, b, countsA, countsB uint64) {
 	block, _ = bits.Mul64(h, blocks)
 	q, p := bits.Mul64(h, mixA)
@@ -42,7 +42,7 @@ func missing(line []uint64, counts uint64) (miss uint64) {
 	return miss
 }
 
-// set ORs the bits into the line and returns what missing would have said.
+// set ORs the bits into the line and returns what missing would have returned.
 func set(line []uint64, counts uint64) (miss uint64) {
 	for lane := range LanesPerLine {
 		bit := uint64(1) << (counts >> (8 * lane) & 255)

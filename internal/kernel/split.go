@@ -18,8 +18,8 @@ const (
 	SplitBlockBits  = 256
 	SplitBlockWords = 4
 
-	// MaxSplitBlocks is what a 32-bit block number tells apart: 64 GiB, half of
-	// what fits, since other readers take the number for signed.
+	// MaxSplitBlocks is half of what a 32-bit block number can address, 64 GiB, because
+	// other readers treat the number as signed.
 	MaxSplitBlocks = 1<<31 - 1
 )
 

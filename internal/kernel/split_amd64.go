@@ -16,7 +16,7 @@ func splitContains(f *Split, h uint64) bool
 //go:noescape
 func splitAdd(f *Split, h uint64) bool
 
-// The assembly goes on to these where there is no AVX2.
+// The assembly jumps to these if there is no AVX2.
 func splitContainsTwin(f *Split, h uint64) bool { return f.containsGeneric(h) }
 func splitAddTwin(f *Split, h uint64) bool      { return f.addGeneric(h) }
 

@@ -1,6 +1,6 @@
 package kernel
 
-// block returns the four words that h falls on, and the lanes' bits as words.
+// block returns the four words that h maps to, and the lanes' bits as words.
 func (f *Split) block(h uint64) (words []uint64, bits [SplitBlockWords]uint64) {
 	words = f.Words[h>>32*f.Blocks>>32*SplitBlockWords:][:SplitBlockWords]
 	for lane, salt := range splitSalts {

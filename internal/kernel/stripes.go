@@ -8,27 +8,26 @@ import (
 
 // Adding from many goroutines, with one winner per new key.
 //
-// A writer first looks without a lock: if all bits of the key are there, it was
-// added before, and nothing is written. Otherwise it takes the lock of the
-// key's block, looks again, sets the bits and lets go. Blocks share a fixed
-// number of locks, their stripes. Since every write to a block happens under
-// its lock, the second look and the setting are one step, and of several
-// goroutines that add one key only the first finds a bit missing.
+// A writer first looks without a lock: if all bits of the key are set, it was added
+// before, and nothing is written. Otherwise the writer takes the lock of the key's
+// block, looks again, sets the bits and releases the lock. Blocks share a fixed number
+// of locks, their stripes. Since every write to a block happens under its lock, the
+// second look and the setting are one step, and of several goroutines that add one key
+// only the first finds a bit missing.
 //
 // Readers take no lock. A word is read and written whole (on amd64 an aligned
 // 64-bit lane of a vector load or store is; the Go twin uses atomic loads and
 // stores), and bits are only ever set, so a reader sees each word as some writer
-// left it: it may miss bits of an add that has not returned, nothing else. An
-// add that has returned released its lock, or saw its bits set by one that did
-// or is about to, and whoever learns of it through any Go synchronisation sees
-// the bits.
+// left it: it may miss bits of an add that has not returned, nothing else. An add that
+// has returned has released its lock, or saw its bits set by an add that has or is about
+// to. Any goroutine that learns of it by Go's synchronisation sees the bits.
 
-// MaxStripes bounds the locks: with so many, two of a hundred goroutines seldom
-// meet in one.
+// MaxStripes bounds the number of locks: with that many, two of a hundred goroutines
+// seldom meet at one.
 const MaxStripes = 4096
 
 // Stripe is a lock on a cache line of its own, and the number of adds under it
-// that were new: counted here, goroutines do not pull at one shared counter.
+// that were new. Counting here keeps goroutines from contending for one counter.
 type Stripe struct {
 	lock  uint32
 	_     uint32
@@ -36,7 +35,7 @@ type Stripe struct {
 	_     [48]byte
 }
 
-// NewStripes returns the locks for so many blocks: a power of two.
+// NewStripes returns the locks for the given number of blocks: a power of two.
 func NewStripes(blocks uint64) []Stripe {
 	n := uint64(1) << bits.Len64(blocks-1)
 	return make([]Stripe, min(n, MaxStripes))
@@ -57,15 +56,15 @@ func (s *Stripe) Lock() {
 	}
 }
 
-// Unlock lets go of the stripe.
+// Unlock releases the stripe.
 func (s *Stripe) Unlock() { atomic.StoreUint32(&s.lock, 0) }
 
-// Count adds n to what the stripe has counted, and Reset forgets it; under the
-// lock, or before the stripe is shared.
+// Count adds n to the stripe's counter, and Reset clears it; call them under the lock,
+// or before the stripe is shared.
 func (s *Stripe) Count(n uint64) { atomic.StoreUint64(&s.added, s.added+n) }
 func (s *Stripe) Reset()         { atomic.StoreUint64(&s.added, 0) }
 
-// busy is what addSyncAVX2 answers when it did not get the lock.
+// busy is what addSyncAVX2 returns if it did not get the lock.
 const busy = 2
 
 // AddSync is Add for many goroutines at once.
@@ -82,8 +81,8 @@ func (f *Paired) AddSync(stripes []Stripe, h uint64) bool {
 	}
 }
 
-// AddBatchSync is AddBatch for many goroutines at once. Keys of other goroutines
-// may come between.
+// AddBatchSync is AddBatch for many goroutines at once. Keys of other goroutines may
+// come in between.
 func (f *Paired) AddBatchSync(stripes []Stripe, hashes []uint64, isNew []bool) int {
 	if !useAVX2 {
 		n := 0
@@ -98,7 +97,7 @@ func (f *Paired) AddBatchSync(stripes []Stripe, hashes []uint64, isNew []bool) i
 	for done := 0; done < len(hashes); {
 		done += addBatchSyncAVX2(f, stripes, hashes[done:], &isNew[done])
 		if done < len(hashes) {
-			runtime.Gosched() // somebody holds the next key's lock
+			runtime.Gosched() // another goroutine holds the next key's lock
 		}
 	}
 	return countTrue(isNew[:len(hashes)])
@@ -165,24 +164,24 @@ func setAtomic(line []uint64, counts uint64) (miss uint64) {
 	return miss
 }
 
-// CopyShared copies words that others may be setting: each word whole.
+// CopyShared copies words that others may be setting, each word atomically.
 func CopyShared(dst, src []uint64) {
 	for i := range src {
 		dst[i] = atomic.LoadUint64(&src[i])
 	}
 }
 
-// ClearShared clears words that others may be reading: each word whole.
+// ClearShared clears words that others may be reading, each word atomically.
 func ClearShared(words []uint64) {
 	for i := range words {
 		atomic.StoreUint64(&words[i], 0)
 	}
 }
 
-// UnionSync ORs what src holds of the blocks [from, to) onto f, while others add to
-// both: src has by times as many blocks as f, and by neighbours of it fall onto one
-// of f. Each block of f is written under its lock, so adding keeps its one winner;
-// lookups wait for nothing.
+// UnionSync ORs the blocks of src that belong to the blocks [from, to) of f onto those,
+// while others add to both. src has by times as many blocks as f, and by neighbouring
+// blocks of src fold onto one of f. Each block of f is written under its lock, so adding
+// keeps its one winner; lookups never wait.
 func (f *Paired) UnionSync(stripes []Stripe, src []uint64, by, from, to uint64) {
 	var sum [WordsPerBlock]uint64
 	for block := from; block < to; block++ {
