@@ -4,102 +4,35 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
-	"runtime"
-	"strings"
 
 	"github.com/bloomery/bloom/internal/memory"
+	"github.com/bloomery/bloom/internal/replace"
 )
 
-// Save writes the filter to a file at path, replacing one that is there. It is
-// written beside, synced to disk and then renamed, so that whatever happens path
-// holds either the old file or the whole new one. The new file has the
+// Save writes the filter to a file at path, replacing one that is there. The new
+// file is written next to it, synced to disk and then renamed, so whatever happens
+// path holds either the whole old file or the whole new one. The new file has the
 // permissions of the one it replaces, or those of any new file. A symbolic link
-// at path is replaced, not followed; what is not a file, such as a directory or
-// a device, is left alone and an error.
+// at path is replaced, not followed; anything else that is not a file, such as a
+// directory or a device, is left alone and an error.
 func (f *Filter) Save(path string) error { return save(path, f.WriteTo) }
 
-// save lets write fill a file beside path, and puts it in path's place.
+// save replaces the file at path by one that write fills.
 func save(path string, write func(io.Writer) (int64, error)) error {
-	beside, err := createBeside(path)
-	if err != nil {
-		return fmt.Errorf("bloom: saving: %w", err)
+	var writing error
+	_, err := replace.Do(replace.At(path), func(file *os.File) error {
+		_, writing = write(file)
+		return writing
+	})
+	switch {
+	case err == nil || writing != nil: // which has said what it was doing
+		return writing
+	case errors.Is(err, replace.ErrNotRegular):
+		err = fmt.Errorf("%s is %w: use WriteTo for a stream", path, err)
 	}
-	saved := false
-	defer func() {
-		if !saved {
-			beside.Close()
-			os.Remove(beside.Name())
-		}
-	}()
-	if _, err := write(beside); err != nil {
-		return err
-	}
-	if err := beside.Sync(); err != nil {
-		return fmt.Errorf("bloom: saving: %w", err)
-	}
-	if err := beside.Close(); err != nil {
-		return fmt.Errorf("bloom: saving: %w", err)
-	}
-	if err := os.Rename(beside.Name(), path); err != nil {
-		return fmt.Errorf("bloom: saving: %w", err)
-	}
-	saved = true
-	return syncDirectory(filepath.Dir(path))
-}
-
-// maxNameBytes is how long a file's name may be, on most systems.
-const maxNameBytes = 255
-
-// createBeside creates a file in path's directory, to be renamed to path. It is
-// not os.CreateTemp, which always gives mode 0600: here the umask decides, or
-// the file that is there. At no time may more people open the new one than may
-// open the old one.
-func createBeside(path string) (*os.File, error) {
-	mode := fs.FileMode(0o666)
-	old, err := os.Lstat(path)
-	replaces := err == nil && old.Mode().IsRegular()
-	if replaces {
-		mode = old.Mode().Perm()
-	} else if err == nil && old.Mode().Type() != fs.ModeSymlink {
-		return nil, fmt.Errorf("%s is not a regular file: use WriteTo for a stream", path)
-	}
-	base := filepath.Base(path)
-	if most := maxNameBytes - len("..01234567"); len(base) > most {
-		base = strings.ToValidUTF8(base[:most], "") // some systems take nothing else
-	}
-	for {
-		name := fmt.Sprintf(".%s.%08x", base, rand.Uint32())
-		beside, err := os.OpenFile(filepath.Join(filepath.Dir(path), name), os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err == nil && replaces { // the umask may have taken some of mode away
-			if err := beside.Chmod(mode); err != nil {
-				beside.Close()
-				os.Remove(beside.Name())
-				return nil, err
-			}
-		}
-		return beside, err
-	}
-}
-
-// syncDirectory makes the names in a directory durable.
-func syncDirectory(path string) error {
-	directory, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("bloom: saving: %w", err)
-	}
-	defer directory.Close()
-	if err := directory.Sync(); err != nil && runtime.GOOS != "windows" { // where directories have no sync
-		return fmt.Errorf("bloom: saving: %w", err)
-	}
-	return nil
+	return fmt.Errorf("bloom: saving: %w", err)
 }
 
 // Load reads the file at path into memory and verifies all of it, as [Read]

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
+	"github.com/bloomery/bloom/internal/replace"
 )
 
 // updater is a file that is changed in place, by the protocol of docs/format.md.
@@ -155,13 +156,14 @@ func createUpdate(path string, s *stored) (u *updater, err error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := createBeside(path)
+	place := replace.At(path)
+	file, err := place.Create()
 	if err != nil {
 		return nil, wrap(err)
 	}
 	defer func() {
-		os.Remove(file.Name()) // path has it by now, or nothing
 		if err != nil {
+			place.Remove()
 			s.close()
 			file.Close()
 		}
@@ -186,23 +188,13 @@ func createUpdate(path string, s *stored) (u *updater, err error) {
 	if err := file.Sync(); err != nil {
 		return nil, wrap(err)
 	}
-	if err := putInPlace(file.Name(), path); err != nil {
+	if err := place.Link(); err != nil {
 		return nil, wrap(err)
 	}
-	return u, syncDirectory(filepath.Dir(path))
-}
-
-// putInPlace gives the file its name, unless another has it. Not every file
-// system can do that in one step, by a second name for the file.
-func putInPlace(beside, path string) error {
-	err := os.Link(beside, path)
-	if err == nil || errors.Is(err, fs.ErrExist) {
-		return err
+	if err := place.SyncDir(); err != nil {
+		return nil, wrap(err)
 	}
-	if _, err := os.Lstat(path); err == nil {
-		return fs.ErrExist
-	}
-	return os.Rename(beside, path)
+	return u, nil
 }
 
 // extend makes the file longer, with zeros that have room on the disk: to write

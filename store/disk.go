@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/bloomery/bloom/internal/memory"
+	"github.com/bloomery/bloom/internal/replace"
 )
 
 // disk is a directory with files, as far as the store uses it: new files that are
@@ -129,14 +130,7 @@ func (d directory) List() ([]string, error) {
 	return names, nil
 }
 
-func (d directory) SyncDir() error {
-	dir, err := os.Open(string(d))
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Sync()
-}
+func (d directory) SyncDir() error { return replace.SyncDir(string(d)) }
 
 // Lock keeps other processes out until unlock, or the end of this one.
 func (d directory) Lock() (unlock func() error, err error) {

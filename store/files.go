@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/replace"
 )
 
 // ErrDamaged: a file of the store is not as it was written. The message names the
@@ -45,52 +46,67 @@ func starts(names []string, prefix string) (found []uint64) {
 	return found
 }
 
-// What may become of a file that put could not write.
+// What a failed put has left.
 var (
-	// errNotWritten: nothing has changed. What had the name still has it.
+	// errNotWritten: nothing has changed. The old file still has the name.
 	errNotWritten = errors.New("the file was not written")
 
-	// errUnnamed: it is written, and nobody knows whether it has its name.
+	// errUnnamed: the file is complete, but it is unknown whether it has its name.
 	errUnnamed = errors.New("the file was not renamed")
 
-	// errUnsynced: it has its name, and nobody knows whether the disk has that.
+	// errUnsynced: it has its name, but it is unknown whether the name is on the disk.
 	errUnsynced = errors.New("the directory was not synced")
 )
 
-// put writes a file under another name and then renames it, replacing any file that
-// has its name; so a file with a name is whole. When put returns without an error the
-// name is on the disk, too.
+var stages = map[replace.Stage]error{
+	replace.Unwritten: errNotWritten,
+	replace.Unnamed:   errUnnamed,
+	replace.Unsynced:  errUnsynced,
+}
+
+// put writes a temporary file, syncs it and renames it over name, so a named file
+// is always complete. When put returns nil the name is on the disk, too.
 func put(d disk, name string, flaw flaw, write func(file diskFile) error) error {
-	temp := name + tempSuffix
-	if err := d.Remove(temp); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("%w: %w", errNotWritten, err)
-	}
-	file, err := d.Create(temp)
+	stage, err := replace.Do(diskPlace{d, name, flaw}, write)
 	if err != nil {
-		return fmt.Errorf("%w: %w", errNotWritten, err)
-	}
-	if err = write(file); err == nil && !(flaw == flawSnapshotUnsynced && strings.HasPrefix(name, snapPrefix)) {
-		err = file.Sync()
-	}
-	if closeErr := file.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		d.Remove(temp) // it may take the room that others need
-		return fmt.Errorf("%w: %w", errNotWritten, err)
-	}
-	if err := d.Rename(temp, name); err != nil {
-		d.Remove(temp)
-		return fmt.Errorf("%w: %w", errUnnamed, err)
-	}
-	if flaw == flawNoDirSync {
-		return nil
-	}
-	if err := d.SyncDir(); err != nil {
-		return fmt.Errorf("%w: %w", errUnsynced, err)
+		return fmt.Errorf("%w: %w", stages[stage], err)
 	}
 	return nil
 }
+
+// diskPlace is where a file of the store is to stand.
+type diskPlace struct {
+	disk disk
+	name string
+	flaw flaw
+}
+
+// Create removes the temporary file that a crash may have left.
+func (p diskPlace) Create() (diskFile, error) {
+	if err := p.Remove(); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	file, err := p.disk.Create(p.name + tempSuffix)
+	if err == nil && p.flaw == flawSnapshotUnsynced && strings.HasPrefix(p.name, snapPrefix) {
+		file = unsyncedFile{file}
+	}
+	return file, err
+}
+
+func (p diskPlace) Rename() error { return p.disk.Rename(p.name+tempSuffix, p.name) }
+func (p diskPlace) Remove() error { return p.disk.Remove(p.name + tempSuffix) }
+
+func (p diskPlace) SyncDir() error {
+	if p.flaw == flawNoDirSync {
+		return nil
+	}
+	return p.disk.SyncDir()
+}
+
+// unsyncedFile is one of the flaws that tests must find.
+type unsyncedFile struct{ diskFile }
+
+func (unsyncedFile) Sync() error { return nil }
 
 // The file of secrets has a line for each: its algorithm, and 16 bytes in
 // hexadecimal. There is one so far.

@@ -146,8 +146,8 @@ func (f *remoteFilter) changed() error {
 	return fmt.Errorf("%s: the filter was deleted or replaced meanwhile: run the command again", f.url)
 }
 
-// verify checks the file that replaceFile is writing, before it gets its name.
-// RedisBloom's dumps have nothing in them to be checked by.
+// verify checks the file that replaceFile is writing, before it is renamed.
+// RedisBloom's dumps hold no checksums.
 func (h dumpHeader) verify(w io.Writer) error {
 	if !store.IsDumpHeader(h) {
 		return nil

@@ -6,20 +6,19 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/replace"
 )
 
-// Writing a filter file so that its path never holds half of one, whatever
-// happens, Ctrl-C among it, and nobody's lines are lost.
+// Filter files are replaced so that a path never holds half of one, whatever
+// happens, Ctrl-C included, and so that no lines added by others are lost.
 
 // The exit codes of signals: 128 and the signal's number, as in a shell.
 const (
@@ -28,7 +27,7 @@ const (
 	exitTerminated  = 128 + 15
 )
 
-// beside is the unfinished file that is to replace another, if there is one.
+// beside is the temporary file that is to replace another, if there is one.
 var beside struct {
 	sync.Mutex
 	path string
@@ -38,8 +37,8 @@ var beside struct {
 var watching atomic.Pointer[teller]
 
 // exitWhenInterrupted makes Ctrl-C, from the first call on, end the program and
-// leave no half file; so does the end of the session, or of the system. Who was
-// told to ignore one of them, as by nohup, goes on ignoring it.
+// remove the temporary file. SIGHUP and SIGTERM do the same. Signals ignored at the
+// start, as under nohup, stay ignored.
 var exitWhenInterrupted = sync.OnceFunc(func() {
 	codes := map[os.Signal]int{os.Interrupt: exitInterrupted, syscall.SIGTERM: exitTerminated, hangup: exitHangup}
 	interrupts := make(chan os.Signal, len(codes))
@@ -56,8 +55,8 @@ var exitWhenInterrupted = sync.OnceFunc(func() {
 	}()
 })
 
-// tidyUp leaves no half file, and the terminal as it was. The caller has locked
-// beside.
+// tidyUp removes the temporary file and restores the terminal. The caller has
+// locked beside.
 func tidyUp() {
 	if beside.path != "" {
 		os.Remove(beside.path)
@@ -67,9 +66,9 @@ func tidyUp() {
 	}
 }
 
-// lockFilter keeps others from changing the filter file at path in place, as
-// 'dedupe --state' does, until unlock: their lines would be lost with the file
-// that is replaced. Where there is no file, or no such lock, nobody can.
+// lockFilter keeps other processes from changing the filter file at path in place,
+// as 'dedupe --state' does, until unlock: their lines would be lost with the old
+// file. Where there is no file, or no such lock, none of them can.
 func lockFilter(path string) (unlock func(), err error) {
 	unlock, err = bloom.Lock(path)
 	if errors.Is(err, bloom.ErrLocked) {
@@ -81,10 +80,10 @@ func lockFilter(path string) (unlock func(), err error) {
 	return unlock, nil
 }
 
-// replaceFile lets write fill a file beside path, and puts it in path's place. It
-// takes the lock of a file that is there, unless was is given: then the caller has
-// it, and path must still be that file: who changed it meanwhile would lose what
-// was changed.
+// replaceFile replaces the file at path by one that write fills. It takes the lock
+// of a file that is there, unless was is given: then the caller has the lock, and
+// path must still be that file: otherwise what another program has changed in it
+// would be lost.
 func replaceFile(path string, was fs.FileInfo, write func(io.Writer) error) error {
 	if was == nil {
 		unlock, err := lockFilter(path)
@@ -94,80 +93,58 @@ func replaceFile(path string, was fs.FileInfo, write func(io.Writer) error) erro
 		defer unlock()
 	}
 	exitWhenInterrupted()
-	file, err := createBeside(path)
-	if err != nil {
-		return err
-	}
-	name := file.Name()
-	finished := false
-	defer func() {
-		if !finished {
-			file.Close()
-			os.Remove(name)
+	defer forgetBeside()
+	_, err := replace.Do(&guardedPath{replace.At(path), path, was}, func(file *os.File) error {
+		buffered := bufio.NewWriterSize(file, 1<<20)
+		if err := write(buffered); err != nil {
+			return err
 		}
-		beside.Lock()
-		beside.path = ""
-		beside.Unlock()
-	}()
-	buffered := bufio.NewWriterSize(file, 1<<20)
-	for _, step := range []func() error{
-		func() error { return write(buffered) },
-		buffered.Flush,
-		file.Sync,
-		file.Close,
-		func() error { return unchanged(path, was) },
-		func() error {
-			beside.Lock()
-			defer beside.Unlock()
-			beside.path = ""
-			return os.Rename(name, path)
-		},
-	} {
-		if err := step(); err != nil {
-			return inputError(path, err)
-		}
+		return buffered.Flush()
+	})
+	switch {
+	case errors.Is(err, replace.ErrNotRegular):
+		return fmt.Errorf("%s: is %w: give the name of one", path, err)
+	case err != nil:
+		return inputError(path, err)
 	}
-	finished = true
-	return syncDirectory(filepath.Dir(path))
+	return nil
 }
 
-// createBeside creates a file in path's directory, with the permissions of the
-// file that it is to replace, or those of any new file.
-func createBeside(path string) (*os.File, error) {
-	mode := fs.FileMode(0o666)
-	old, err := os.Lstat(path)
-	replaces := err == nil && old.Mode().IsRegular()
-	switch {
-	case replaces:
-		mode = old.Mode().Perm()
-	case err == nil && old.Mode().Type() != fs.ModeSymlink:
-		return nil, fmt.Errorf("%s: is not a regular file: give the name of one", path)
+// guardedPath is a place whose temporary file a signal removes, and whose file is
+// replaced only if it is still the one that was read.
+type guardedPath struct {
+	*replace.Path
+	path string
+	was  fs.FileInfo // nil for any
+}
+
+func (p *guardedPath) Create() (*os.File, error) {
+	beside.Lock()
+	defer beside.Unlock()
+	file, err := p.Path.Create()
+	beside.path = p.Temporary()
+	return file, err
+}
+
+func (p *guardedPath) Rename() error {
+	if err := unchanged(p.path, p.was); err != nil {
+		return err
 	}
 	beside.Lock()
 	defer beside.Unlock()
-	for {
-		name := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%08x", filepath.Base(path), rand.Uint32()))
-		file, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, mode)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err != nil {
-			return nil, inputError(path, err)
-		}
-		beside.path = name
-		if replaces { // the umask may have taken some of mode away
-			err = file.Chmod(mode)
-		}
-		if err != nil {
-			file.Close()
-			os.Remove(name)
-			return nil, inputError(path, err)
-		}
-		return file, nil
-	}
+	err := p.Path.Rename()
+	beside.path = p.Temporary()
+	return err
 }
 
-// unchanged refuses a file that is not what it was.
+// forgetBeside is called when the temporary file is renamed or removed.
+func forgetBeside() {
+	beside.Lock()
+	defer beside.Unlock()
+	beside.path = ""
+}
+
+// unchanged returns an error if the file at path is no longer the one it was.
 func unchanged(path string, was fs.FileInfo) error {
 	if was == nil {
 		return nil
@@ -179,21 +156,8 @@ func unchanged(path string, was fs.FileInfo) error {
 	return nil
 }
 
-// syncDirectory makes the names in a directory durable.
-func syncDirectory(path string) error {
-	directory, err := os.Open(path)
-	if err != nil {
-		return inputError(path, err)
-	}
-	defer directory.Close()
-	if err := directory.Sync(); err != nil && runtime.GOOS != "windows" { // where directories have no sync
-		return inputError(path, err)
-	}
-	return nil
-}
-
-// mayWrite refuses to overwrite a file that was not meant to be, and before the
-// work what would go wrong after it.
+// mayWrite refuses to overwrite a file without --force, and finds before the work
+// what would fail after it.
 func mayWrite(path string, force bool) error {
 	if path == "" || path == "-" {
 		return usagef("name the file to write: -o FILE")
@@ -218,7 +182,7 @@ func mayWrite(path string, force bool) error {
 	return nil
 }
 
-// missingDirectory is the directory that a file is to be in, if that is not there.
+// missingDirectory is the directory of path if it does not exist, otherwise "".
 func missingDirectory(path string) string {
 	directory := filepath.Dir(path)
 	if _, err := os.Stat(directory); errors.Is(err, fs.ErrNotExist) {
