@@ -22,7 +22,7 @@ var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // hashMany hashes keys a chunk at a time and hands each chunk to do with its
 // part of the answers. It returns the sum of what do returns.
-func (h *hasher) hashMany(keys [][]byte, answers []bool, do func([]uint64, []bool) int) int {
+func (h *Hasher) hashMany(keys [][]byte, answers []bool, do func([]uint64, []bool) int) int {
 	checkAnswers(len(keys), answers)
 	s := scratches.Get().(*scratch)
 	count := 0
@@ -38,7 +38,7 @@ func (h *hasher) hashMany(keys [][]byte, answers []bool, do func([]uint64, []boo
 
 // hashStrings is hashMany for strings. One generic function for both would
 // allocate its function arguments.
-func (h *hasher) hashStrings(keys []string, answers []bool, do func([]uint64, []bool) int) int {
+func (h *Hasher) hashStrings(keys []string, answers []bool, do func([]uint64, []bool) int) int {
 	checkAnswers(len(keys), answers)
 	s := scratches.Get().(*scratch)
 	count := 0

@@ -85,13 +85,13 @@ func (c ClassicConfig) ReadBits(r io.Reader, order BitOrder) (*Classic, error) {
 		mapping.Close()
 		return nil, err
 	}
-	return &Classic{words: words, scheme: Scheme{c.Scheme.def()}, hash: hash, plan: plan, memory: mapping}, nil
+	return &Classic{words: words, scheme: Scheme{c.Scheme.def()}, Hasher: hash, plan: plan, memory: mapping}, nil
 }
 
-func (c ClassicConfig) planned() (Plan, hasher, error) {
+func (c ClassicConfig) planned() (Plan, Hasher, error) {
 	plan, err := c.Plan()
 	if err != nil {
-		return Plan{}, hasher{}, err
+		return Plan{}, Hasher{}, err
 	}
 	hash, err := c.hasher()
 	return plan, hash, err
@@ -115,7 +115,7 @@ func (c ClassicConfig) OpenBits(path string, offset int64) (*Classic, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &Classic{words: words, scheme: Scheme{c.Scheme.def()}, hash: hash, plan: plan, memory: mapping, readOnly: true}, nil
+	return &Classic{words: words, scheme: Scheme{c.Scheme.def()}, Hasher: hash, plan: plan, memory: mapping, readOnly: true}, nil
 }
 
 func mapBits(file *os.File, size, offset int64, m uint64) ([]uint64, *memory.Mapping, error) {
@@ -234,7 +234,7 @@ func ReadSplitBlockBits(r io.Reader, blocks uint64) (*SplitBlock, error) {
 	}
 	return &SplitBlock{
 		bits:   kernel.Split{Words: words, Blocks: blocks},
-		hash:   hasher{id: HashIdentity{XXH64, 0}},
+		Hasher: Hasher{id: HashIdentity{XXH64, 0}},
 		plan:   plan,
 		memory: mapping,
 	}, nil

@@ -96,10 +96,10 @@ type Feed struct {
 }
 
 // AddMany adds keys.
-func (feed *Feed) AddMany(keys [][]byte) { feed.bulk.filter.hash.hashMany(keys, nil, feed.take) }
+func (feed *Feed) AddMany(keys [][]byte) { feed.bulk.filter.hashMany(keys, nil, feed.take) }
 
 // AddStrings is AddMany for strings.
-func (feed *Feed) AddStrings(keys []string) { feed.bulk.filter.hash.hashStrings(keys, nil, feed.take) }
+func (feed *Feed) AddStrings(keys []string) { feed.bulk.filter.hashStrings(keys, nil, feed.take) }
 
 // AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
 func (feed *Feed) AddHashes(hashes []uint64) { feed.take(hashes, nil) }

@@ -161,7 +161,7 @@ func (f *Shared) emptied() *Shared {
 }
 
 func (f *Shared) sameBits(stripes []kernel.Stripe) *Shared {
-	return &Shared{bits: f.bits, stripes: stripes, hash: f.hash, plan: f.plan, memory: f.memory}
+	return &Shared{bits: f.bits, stripes: stripes, Hasher: f.Hasher, plan: f.plan, memory: f.memory}
 }
 
 func (c *chain) containsHash(h uint64) bool {
@@ -388,7 +388,7 @@ func (f *Shared) countByBits() { f.SetAdded(f.addedByBits()) }
 
 // layersFrom makes the layers, newest first, that a file has oldest first. Only
 // the newest gets locks.
-func layersFrom(s *stored, hash hasher) []*Shared {
+func layersFrom(s *stored, hash Hasher) []*Shared {
 	layers := make([]*Shared, 0, len(s.sections))
 	for i, e := range slices.Backward(s.sections) {
 		stripes := uint64(1)
@@ -398,7 +398,7 @@ func layersFrom(s *stored, hash hasher) []*Shared {
 		layer := &Shared{
 			bits:    kernel.Paired{Words: s.words[i], Blocks: e.blocks, Rows: kernel.RowsFor(int(e.probes) / 2)},
 			stripes: kernel.NewStripes(stripes),
-			hash:    hash,
+			Hasher:  hash,
 			plan:    pairedPlan(e.keys, e.rate, &e),
 			memory:  s.memory[i],
 		}

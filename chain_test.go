@@ -42,7 +42,7 @@ func TestAddLooksAgain(t *testing.T) {
 			}()
 			time.Sleep(20 * time.Millisecond) // it stands at the gate
 
-			layer, err := newLayer(old.layers[0].plan, old.layers[0].hash)
+			layer, err := newLayer(old.layers[0].plan, old.layers[0].Hasher)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -3,6 +3,7 @@ package bloom
 import (
 	"fmt"
 	"io"
+	"maps"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -29,9 +30,11 @@ import (
 // once; a method that changes the filter must run alone. The zero Classic is not
 // usable. After Close every method that needs the bits panics.
 type Classic struct {
+	Hasher // of the zero identity where the scheme does not hash by it
+	Metadata
+
 	words  []uint64 // bit i is word i/64, mask 1<<(i%64); those from m on stay clear
 	scheme Scheme
-	hash   hasher // of the zero identity where the scheme does not hash by it
 	added  uint64 // adds that answered true
 	plan   Plan   // m is plan.Bits, k is plan.Probes
 	memory *memory.Mapping
@@ -64,19 +67,19 @@ func (c ClassicConfig) New() (*Classic, error) {
 	return newClassic(plan, c.Scheme, hash)
 }
 
-func newClassic(plan Plan, s Scheme, hash hasher) (*Classic, error) {
+func newClassic(plan Plan, s Scheme, hash Hasher) (*Classic, error) {
 	words, mapping, err := newWords((plan.Bits + 63) / 64)
 	if err != nil {
 		return nil, err
 	}
-	return &Classic{words: words, scheme: Scheme{s.def()}, hash: hash, plan: plan, memory: mapping}, nil
+	return &Classic{words: words, scheme: Scheme{s.def()}, Hasher: hash, plan: plan, memory: mapping}, nil
 }
 
 // Add puts key into the filter and reports whether it is certainly new; see
 // [Filter.Add].
 func (f *Classic) Add(key []byte) bool {
 	if f.scheme.TakesHashes() {
-		return f.AddHash(f.hash.bytes(key))
+		return f.AddHash(f.Hasher.Hash(key))
 	}
 	f.mustBeWritable()
 	p := f.locate(key)
@@ -135,7 +138,7 @@ func (f *Classic) isSet(i uint64) bool { return f.words[i/64]>>(i%64)&1 != 0 }
 // Contains reports whether key is probably in the filter; see [Filter.Contains].
 func (f *Classic) Contains(key []byte) bool {
 	if f.scheme.TakesHashes() {
-		return f.ContainsHash(f.hash.bytes(key))
+		return f.ContainsHash(f.Hasher.Hash(key))
 	}
 	p := f.locate(key)
 	found := true
@@ -179,7 +182,7 @@ func (f *Classic) containsStream(h uint64) bool {
 // certainly new; see [Filter.AddMany].
 func (f *Classic) AddMany(keys [][]byte, isNew []bool) int {
 	if f.scheme.TakesHashes() {
-		return f.hash.hashMany(keys, isNew, f.addBatch)
+		return f.hashMany(keys, isNew, f.addBatch)
 	}
 	return eachKey(keys, isNew, f.Add)
 }
@@ -187,7 +190,7 @@ func (f *Classic) AddMany(keys [][]byte, isNew []bool) int {
 // AddStrings is AddMany for strings.
 func (f *Classic) AddStrings(keys []string, isNew []bool) int {
 	if f.scheme.TakesHashes() {
-		return f.hash.hashStrings(keys, isNew, f.addBatch)
+		return f.hashStrings(keys, isNew, f.addBatch)
 	}
 	return eachKey(keys, isNew, f.AddString)
 }
@@ -216,7 +219,7 @@ func (f *Classic) addBatch(hashes []uint64, isNew []bool) int {
 // [Filter.ContainsMany].
 func (f *Classic) ContainsMany(keys [][]byte, found []bool) int {
 	if f.scheme.TakesHashes() {
-		return f.hash.hashMany(keys, found, f.containsBatch)
+		return f.hashMany(keys, found, f.containsBatch)
 	}
 	return eachKey(keys, found, f.Contains)
 }
@@ -224,7 +227,7 @@ func (f *Classic) ContainsMany(keys [][]byte, found []bool) int {
 // ContainsStrings is ContainsMany for strings.
 func (f *Classic) ContainsStrings(keys []string, found []bool) int {
 	if f.scheme.TakesHashes() {
-		return f.hash.hashStrings(keys, found, f.containsBatch)
+		return f.hashStrings(keys, found, f.containsBatch)
 	}
 	return eachKey(keys, found, f.ContainsString)
 }
@@ -279,7 +282,7 @@ func (f *Classic) locate(key []byte) *located {
 	p := locatedPool.Get().(*located)
 	p.key = append(p.key[:0], key...)
 	at, m := p.at[:f.plan.Probes], f.plan.Bits
-	f.scheme.rule.Fill(at, p.key, m, f.hash.id.Key)
+	f.scheme.rule.Fill(at, p.key, m, f.id.Key)
 	if f.scheme.rule.Number == scheme.Custom {
 		for _, i := range at {
 			if i >= m {
@@ -302,7 +305,7 @@ func (p *located) release() {
 func (f *Classic) Positions(key []byte) []uint64 {
 	at := make([]uint64, f.plan.Probes)
 	if f.scheme.TakesHashes() {
-		stream := scheme.NewStream(f.hash.bytes(key))
+		stream := scheme.NewStream(f.Hasher.Hash(key))
 		for i := range at {
 			at[i] = stream.Next(f.plan.Bits)
 		}
@@ -318,15 +321,11 @@ func (f *Classic) Positions(key []byte) []uint64 {
 // unless the scheme [Scheme.TakesHashes].
 func (f *Classic) Hash(key []byte) uint64 {
 	f.mustTakeHashes()
-	return f.hash.bytes(key)
+	return f.Hasher.Hash(key)
 }
 
 // HashString is Hash for a string.
 func (f *Classic) HashString(key string) uint64 { return f.Hash(stringBytes(key)) }
-
-// HashIdentity says which hash fills the filter. It is zero where the scheme has
-// a hash of its own; SchemeNPMBloomFilters has its seed in Key.
-func (f *Classic) HashIdentity() HashIdentity { return f.hash.id }
 
 // Scheme is the rule that gives the positions.
 func (f *Classic) Scheme() Scheme { return f.scheme }
@@ -426,12 +425,13 @@ func (f *Classic) Clear() {
 // there is no memory for it. Close or drop it independently of f.
 func (f *Classic) Clone() *Classic {
 	f.mustBeOpen()
-	g, err := newClassic(f.plan, f.scheme, f.hash)
+	g, err := newClassic(f.plan, f.scheme, f.Hasher)
 	if err != nil {
 		panic(err)
 	}
 	copy(g.words, f.words)
 	g.added = f.added
+	g.note(f.noted())
 	f.keepAlive()
 	return g
 }
@@ -455,10 +455,10 @@ func (f *Classic) Close() error {
 }
 
 func (f *Classic) String() string {
-	if f.hash.id == (HashIdentity{}) {
+	if f.id == (HashIdentity{}) {
 		return fmt.Sprintf("classic: %v; scheme %v", f.plan, f.scheme)
 	}
-	return fmt.Sprintf("classic: %v; scheme %v, %v", f.plan, f.scheme, f.hash.id)
+	return fmt.Sprintf("classic: %v; scheme %v, %v", f.plan, f.scheme, f.id)
 }
 
 func (f *Classic) keepAlive() { runtime.KeepAlive(f) }
@@ -483,28 +483,41 @@ func (f *Classic) mustTakeHashes() {
 	}
 }
 
-// SetSecret gives a keyed filter that was read from a file its secret; see
-// [Filter.SetSecret].
-func (f *Classic) SetSecret(secret []byte) error { return f.hash.unlock(secret) }
-
-// NeedsSecret reports whether SetSecret must be called before keys can be
-// hashed.
-func (f *Classic) NeedsSecret() bool { return f.hash.locked }
-
 // schemeMeta is the metadata key under which a file names a caller's scheme.
 const schemeMeta = "scheme"
+
+// SetMeta replaces the metadata; see [Metadata.SetMeta]. Under a scheme of
+// [NewScheme] the file names the scheme by the key "scheme": metadata with that key
+// are an error that wraps [ErrConfig].
+func (f *Classic) SetMeta(meta map[string]string) error {
+	if _, taken := meta[schemeMeta]; taken && f.scheme.Number() == scheme.Custom {
+		return fmt.Errorf("%w: the metadata of this filter name its scheme: take another key than %q", ErrConfig, schemeMeta)
+	}
+	if _, err := appendMeta(nil, f.withScheme(meta)); err != nil {
+		return err
+	}
+	return f.Metadata.SetMeta(meta)
+}
+
+// withScheme is what the file has in place of meta.
+func (f *Classic) withScheme(meta map[string]string) map[string]string {
+	if f.scheme.Number() != scheme.Custom {
+		return meta
+	}
+	both := map[string]string{schemeMeta: f.scheme.Name()}
+	maps.Copy(both, meta)
+	return both
+}
 
 func (f *Classic) stored() *stored {
 	f.mustBeOpen()
 	h := header{
 		kind:   kindClassic,
 		scheme: uint32(f.scheme.Number()),
-		hash:   f.hash.id,
+		hash:   f.id,
 		keys:   f.plan.Keys,
 		rate:   f.plan.Rate,
-	}
-	if f.scheme.Number() == scheme.Custom {
-		h.meta = map[string]string{schemeMeta: f.scheme.Name()}
+		meta:   f.withScheme(f.noted()),
 	}
 	return newStored(h, f.added,
 		[]section{{kind: sectionBits, probes: uint32(f.plan.Probes), blocks: f.plan.Bits}},
@@ -517,19 +530,23 @@ func classicFrom(s *stored, known []Scheme) (*Classic, error) {
 	if err := s.mustHold(kindClassic); err != nil {
 		return nil, err
 	}
-	if s.scheme != scheme.Custom || len(s.meta) != 1 {
-		if err := s.refuseMeta(); err != nil {
-			return nil, err
-		}
-	}
 	rule, ok := SchemeNumbered(uint16(s.scheme))
-	for _, k := range known {
-		if s.scheme == scheme.Custom && k.Number() == scheme.Custom && k.Name() == s.meta[schemeMeta] {
-			rule, ok = k, true
+	meta := s.meta
+	if s.scheme == scheme.Custom {
+		name := meta[schemeMeta]
+		if name == "" {
+			return nil, fmt.Errorf("%w: it does not name its scheme", ErrFormat)
 		}
-	}
-	if !ok {
-		return nil, fmt.Errorf("%w: the file is of the scheme %q: load it with that scheme", ErrVersion, s.meta[schemeMeta])
+		for _, k := range known {
+			if k.Number() == scheme.Custom && k.Name() == name {
+				rule, ok = k, true
+			}
+		}
+		if !ok {
+			return nil, fmt.Errorf("%w: the file is of the scheme %q: load it with that scheme", ErrVersion, name)
+		}
+		meta = maps.Clone(meta)
+		delete(meta, schemeMeta)
 	}
 	e := s.sections[0]
 	if err := rule.fits(e.blocks, int(e.probes)); err != nil {
@@ -543,7 +560,8 @@ func classicFrom(s *stored, known []Scheme) (*Classic, error) {
 		return nil, err
 	}
 	f := &Classic{words: s.words[0], scheme: rule, added: s.added, plan: plan, memory: s.memory[0]}
-	f.hash = storedHasher(s.hash)
+	f.Hasher = storedHasher(s.hash)
+	f.note(meta)
 	return f, nil
 }
 

@@ -156,22 +156,22 @@ func (c ClassicConfig) planUnits(def *scheme.Scheme) (Plan, error) {
 
 // hasher is what the scheme hashes by. Foreign schemes have their own hashes; a
 // seed, where there is one, stands in the identity's Key.
-func (c ClassicConfig) hasher() (hasher, error) {
+func (c ClassicConfig) hasher() (Hasher, error) {
 	if c.Scheme.TakesHashes() {
 		return newHasher(c.Seed, c.Secret)
 	}
 	own := c.Scheme.def().Seed
 	switch {
 	case c.Secret != nil:
-		return hasher{}, fmt.Errorf("%w: the scheme %s takes no secret", ErrConfig, c.Scheme)
+		return Hasher{}, fmt.Errorf("%w: the scheme %s takes no secret", ErrConfig, c.Scheme)
 	case own == 0 && c.Seed != 0:
-		return hasher{}, fmt.Errorf("%w: the scheme %s takes no seed", ErrConfig, c.Scheme)
+		return Hasher{}, fmt.Errorf("%w: the scheme %s takes no seed", ErrConfig, c.Scheme)
 	case own == 0:
-		return hasher{}, nil
+		return Hasher{}, nil
 	case c.Seed == 0:
-		return hasher{id: HashIdentity{XXH64, own}}, nil
+		return Hasher{id: HashIdentity{XXH64, own}}, nil
 	}
-	return hasher{id: HashIdentity{XXH64, c.Seed}}, nil
+	return Hasher{id: HashIdentity{XXH64, c.Seed}}, nil
 }
 
 // mostUseful is where the best k lies at the latest: where half of the bits are

@@ -40,8 +40,10 @@ import (
 // must run alone. The zero Counting is not usable: make one with [NewCounting]
 // or [Config.NewCounting]. After Close every method panics.
 type Counting struct {
+	Hasher
+	Metadata
+
 	counters kernel.Counters
-	hash     hasher
 	plan     Plan
 	added    uint64 // adds that answered true
 	memory   *memory.Mapping
@@ -88,7 +90,7 @@ func (c Config) PlanCounting() (Plan, error) {
 
 func countingBytes(p Plan) uint64 { return p.Bytes() * kernel.CounterDigits }
 
-func newCounting(plan Plan, hash hasher) (*Counting, error) {
+func newCounting(plan Plan, hash Hasher) (*Counting, error) {
 	words, mapping, err := newWords(plan.Blocks * kernel.CounterWordsPerBlock)
 	if err != nil {
 		return nil, err
@@ -99,7 +101,7 @@ func newCounting(plan Plan, hash hasher) (*Counting, error) {
 			Blocks: plan.Blocks,
 			Rows:   kernel.RowsFor(plan.Probes / 2),
 		},
-		hash:   hash,
+		Hasher: hash,
 		plan:   plan,
 		memory: mapping,
 	}, nil
@@ -107,13 +109,13 @@ func newCounting(plan Plan, hash hasher) (*Counting, error) {
 
 // Add puts key into the filter, once more if it is there already, and reports
 // whether it is certainly new; see [Filter.Add].
-func (f *Counting) Add(key []byte) bool { return f.AddHash(f.hash.bytes(key)) }
+func (f *Counting) Add(key []byte) bool { return f.AddHash(f.Hash(key)) }
 
 // AddString is Add for a string: the same bytes give the same counters.
-func (f *Counting) AddString(key string) bool { return f.AddHash(f.hash.string(key)) }
+func (f *Counting) AddString(key string) bool { return f.AddHash(f.HashString(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
-func (f *Counting) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
+func (f *Counting) AddUint64(key uint64) bool { return f.AddHash(f.integer(key)) }
 
 // AddHash is Add for a key that is hashed already; see [Filter.AddHash].
 func (f *Counting) AddHash(h uint64) bool {
@@ -129,13 +131,13 @@ func (f *Counting) AddHash(h uint64) bool {
 // the filter does not contain is refused: nothing changes. One that was never
 // added and is found by mistake is not refused, and removing it makes other keys
 // go missing: see [Counting].
-func (f *Counting) Remove(key []byte) bool { return f.RemoveHash(f.hash.bytes(key)) }
+func (f *Counting) Remove(key []byte) bool { return f.RemoveHash(f.Hash(key)) }
 
 // RemoveString is Remove for a string.
-func (f *Counting) RemoveString(key string) bool { return f.RemoveHash(f.hash.string(key)) }
+func (f *Counting) RemoveString(key string) bool { return f.RemoveHash(f.HashString(key)) }
 
 // RemoveUint64 is Remove of the eight little-endian bytes of key.
-func (f *Counting) RemoveUint64(key uint64) bool { return f.RemoveHash(f.hash.integer(key)) }
+func (f *Counting) RemoveUint64(key uint64) bool { return f.RemoveHash(f.integer(key)) }
 
 // RemoveHash is Remove for a key that is hashed already; see [Filter.AddHash].
 func (f *Counting) RemoveHash(h uint64) bool {
@@ -146,13 +148,13 @@ func (f *Counting) RemoveHash(h uint64) bool {
 
 // Contains reports whether key is probably in the filter. False is certain, as
 // long as only keys were removed that had been added.
-func (f *Counting) Contains(key []byte) bool { return f.ContainsHash(f.hash.bytes(key)) }
+func (f *Counting) Contains(key []byte) bool { return f.ContainsHash(f.Hash(key)) }
 
 // ContainsString is Contains for a string.
-func (f *Counting) ContainsString(key string) bool { return f.ContainsHash(f.hash.string(key)) }
+func (f *Counting) ContainsString(key string) bool { return f.ContainsHash(f.HashString(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
-func (f *Counting) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }
+func (f *Counting) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }
 
 // ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
 func (f *Counting) ContainsHash(h uint64) bool {
@@ -165,13 +167,13 @@ func (f *Counting) ContainsHash(h uint64) bool {
 // of its counters. It is never too few, except that MaxCount means so many or
 // more. It is too many where other keys share each of these counters, as seldom
 // as Contains is wrong, or where they are saturated.
-func (f *Counting) Count(key []byte) int { return f.CountHash(f.hash.bytes(key)) }
+func (f *Counting) Count(key []byte) int { return f.CountHash(f.Hash(key)) }
 
 // CountString is Count for a string.
-func (f *Counting) CountString(key string) int { return f.CountHash(f.hash.string(key)) }
+func (f *Counting) CountString(key string) int { return f.CountHash(f.HashString(key)) }
 
 // CountUint64 is Count of the eight little-endian bytes of key.
-func (f *Counting) CountUint64(key uint64) int { return f.CountHash(f.hash.integer(key)) }
+func (f *Counting) CountUint64(key uint64) int { return f.CountHash(f.integer(key)) }
 
 // CountHash is Count for a key that is hashed already; see [Filter.AddHash].
 func (f *Counting) CountHash(h uint64) int {
@@ -183,12 +185,12 @@ func (f *Counting) CountHash(h uint64) int {
 // AddMany adds the keys as if one after the other and returns how many were
 // certainly new; see [Filter.AddMany].
 func (f *Counting) AddMany(keys [][]byte, isNew []bool) int {
-	return f.hash.hashMany(keys, isNew, f.addBatch)
+	return f.hashMany(keys, isNew, f.addBatch)
 }
 
 // AddStrings is AddMany for strings.
 func (f *Counting) AddStrings(keys []string, isNew []bool) int {
-	return f.hash.hashStrings(keys, isNew, f.addBatch)
+	return f.hashStrings(keys, isNew, f.addBatch)
 }
 
 // AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
@@ -206,12 +208,12 @@ func (f *Counting) addBatch(hashes []uint64, isNew []bool) int {
 // ContainsMany returns how many of the keys are probably in the filter; see
 // [Filter.ContainsMany].
 func (f *Counting) ContainsMany(keys [][]byte, found []bool) int {
-	return f.hash.hashMany(keys, found, f.containsBatch)
+	return f.hashMany(keys, found, f.containsBatch)
 }
 
 // ContainsStrings is ContainsMany for strings.
 func (f *Counting) ContainsStrings(keys []string, found []bool) int {
-	return f.hash.hashStrings(keys, found, f.containsBatch)
+	return f.hashStrings(keys, found, f.containsBatch)
 }
 
 // ContainsHashes is ContainsMany for keys that are hashed already; see
@@ -225,16 +227,6 @@ func (f *Counting) containsBatch(hashes []uint64, found []bool) int {
 	f.keepAlive()
 	return n
 }
-
-// Hash returns the hash of key that AddHash, RemoveHash and the like take. It
-// serves every filter of the same [HashIdentity].
-func (f *Counting) Hash(key []byte) uint64 { return f.hash.bytes(key) }
-
-// HashString is Hash for a string.
-func (f *Counting) HashString(key string) uint64 { return f.hash.string(key) }
-
-// HashIdentity says which hash fills the filter.
-func (f *Counting) HashIdentity() HashIdentity { return f.hash.id }
 
 // Plan returns the sizing in force: n, p, m and k, those of the Filter that
 // [Counting.Filter] gives. m is the number of counters.
@@ -287,12 +279,13 @@ func (f *Counting) Report() CountingReport {
 // drop it; see [Filter.Close].
 func (f *Counting) Filter() (*Filter, error) {
 	f.mustBeOpen()
-	g, err := newFilter(f.plan, f.hash)
+	g, err := newFilter(f.plan, f.Hasher)
 	if err != nil {
 		return nil, err
 	}
 	kernel.NonZero(g.bits.Words, f.counters.Words)
 	g.added = f.added
+	g.note(f.noted())
 	f.keepAlive()
 	return g, nil
 }
@@ -333,7 +326,7 @@ func (f *Counting) Equal(g *Counting) bool {
 }
 
 // outline is a Filter like f, without its bits.
-func (f *Counting) outline() *Filter { return &Filter{hash: f.hash, plan: f.plan} }
+func (f *Counting) outline() *Filter { return &Filter{Hasher: f.Hasher, plan: f.plan} }
 
 // Clear empties the filter, saturated counters too; its plan and hash stay.
 func (f *Counting) Clear() {
@@ -348,13 +341,14 @@ func (f *Counting) Clear() {
 // when there is no memory for it.
 func (f *Counting) Clone() *Counting {
 	f.mustBeOpen()
-	g, err := newCounting(f.plan, f.hash)
+	g, err := newCounting(f.plan, f.Hasher)
 	if err != nil {
 		panic(err)
 	}
 	copy(g.counters.Words, f.counters.Words)
 	g.counters.Stuck = f.counters.Stuck
 	g.added = f.added
+	g.note(f.noted())
 	f.keepAlive()
 	return g
 }
@@ -367,7 +361,7 @@ func (f *Counting) Close() error {
 }
 
 func (f *Counting) String() string {
-	return fmt.Sprintf("counting filter: %v, %d bytes; %v", f.plan, f.Bytes(), f.hash.id)
+	return fmt.Sprintf("counting filter: %v, %d bytes; %v", f.plan, f.Bytes(), f.id)
 }
 
 func (f *Counting) keepAlive() { runtime.KeepAlive(f) }
@@ -379,18 +373,10 @@ func (f *Counting) mustBeOpen() {
 	}
 }
 
-// SetSecret gives a keyed filter that was read from a file its secret; see
-// [Filter.SetSecret].
-func (f *Counting) SetSecret(secret []byte) error { return f.hash.unlock(secret) }
-
-// NeedsSecret reports whether SetSecret must be called before keys can be
-// hashed.
-func (f *Counting) NeedsSecret() bool { return f.hash.locked }
-
 func (f *Counting) stored() *stored {
 	f.mustBeOpen()
 	return newStored(
-		header{kind: kindCounting, scheme: schemePaired, hash: f.hash.id, keys: f.plan.Keys, rate: f.plan.Rate},
+		header{kind: kindCounting, scheme: schemePaired, hash: f.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.noted()},
 		f.added,
 		[]section{{kind: sectionCounters, probes: uint32(f.plan.Probes), blocks: f.plan.Blocks}},
 		[][]uint64{f.counters.Words},
@@ -401,17 +387,15 @@ func countingFrom(s *stored) (*Counting, error) {
 	if err := s.mustHold(kindCounting); err != nil {
 		return nil, err
 	}
-	if err := s.refuseMeta(); err != nil {
-		return nil, err
-	}
 	e := s.sections[0]
 	f := &Counting{
 		counters: kernel.Counters{Words: s.words[0], Blocks: e.blocks, Rows: kernel.RowsFor(int(e.probes) / 2)},
-		hash:     storedHasher(s.hash),
+		Hasher:   storedHasher(s.hash),
 		added:    s.added,
 		plan:     pairedPlan(s.keys, s.rate, &e),
 		memory:   s.memory[0],
 	}
+	f.note(s.meta)
 	f.counters.CountStuck()
 	return f, nil
 }

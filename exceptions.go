@@ -37,6 +37,9 @@ import (
 // it, as Except does, must run alone. The zero Exceptions is not usable: make
 // one with [WithExceptions].
 type Exceptions struct {
+	*Hasher   // the filter's
+	*Metadata // the filter's
+
 	filter *Filter
 	byHash map[uint64][]string // hardly ever more than one
 	count  int
@@ -57,7 +60,7 @@ const (
 // stay excepted. A filter opened read-only can have exceptions; Add panics on
 // it, as always.
 func WithExceptions(f *Filter) *Exceptions {
-	return &Exceptions{filter: f, byHash: map[uint64][]string{}}
+	return &Exceptions{Hasher: &f.Hasher, Metadata: &f.Metadata, filter: f, byHash: map[uint64][]string{}}
 }
 
 // Filter returns the filter beneath, whose answers know of no exceptions. It is
@@ -71,7 +74,7 @@ func (x *Exceptions) Filter() *Filter { return x.filter }
 // The error wraps [ErrNotContained] if the filter says no to key anyway, and
 // [ErrLimit] if the list is full, past [MaxExceptions] or [MaxExceptionBytes].
 func (x *Exceptions) Except(key []byte) error {
-	h := x.filter.hash.bytes(key)
+	h := x.Hash(key)
 	switch {
 	case x.excepts(h, key):
 		return nil
@@ -151,7 +154,7 @@ func (x *Exceptions) Excepted() iter.Seq[[]byte] {
 // Add puts key into the filter and reports whether it is certainly new; see
 // [Filter.Add]. An excepted key is new, and no exception any more.
 func (x *Exceptions) Add(key []byte) bool {
-	h := x.filter.hash.bytes(key)
+	h := x.Hash(key)
 	isNew := x.filter.AddHash(h)
 	if isNew || x.count == 0 {
 		return isNew
@@ -189,7 +192,7 @@ func (x *Exceptions) AddHash(h uint64) bool {
 
 // Contains reports whether key is probably in the filter and is no exception.
 func (x *Exceptions) Contains(key []byte) bool {
-	h := x.filter.hash.bytes(key)
+	h := x.Hash(key)
 	return x.filter.ContainsHash(h) && (x.count == 0 || !x.excepts(h, key))
 }
 
@@ -213,7 +216,7 @@ func (x *Exceptions) AddMany(keys [][]byte, isNew []bool) int {
 		return x.filter.AddMany(keys, isNew)
 	}
 	at := 0
-	return x.filter.hash.hashMany(keys, isNew, func(hashes []uint64, isNew []bool) int {
+	return x.hashMany(keys, isNew, func(hashes []uint64, isNew []bool) int {
 		n := x.filter.AddHashes(hashes, isNew)
 		for i, h := range hashes {
 			if !isNew[i] && x.byHash[h] != nil && x.reclaim(h, x.excepts(h, keys[at+i])) {
@@ -232,7 +235,7 @@ func (x *Exceptions) AddStrings(keys []string, isNew []bool) int {
 		return x.filter.AddStrings(keys, isNew)
 	}
 	at := 0
-	return x.filter.hash.hashStrings(keys, isNew, func(hashes []uint64, isNew []bool) int {
+	return x.hashStrings(keys, isNew, func(hashes []uint64, isNew []bool) int {
 		n := x.filter.AddHashes(hashes, isNew)
 		for i, h := range hashes {
 			if !isNew[i] && x.byHash[h] != nil && x.reclaim(h, x.excepts(h, stringBytes(keys[at+i]))) {
@@ -253,7 +256,7 @@ func (x *Exceptions) ContainsMany(keys [][]byte, found []bool) int {
 	}
 	at := 0
 	var recent kernel.Recent
-	return x.filter.hash.hashMany(keys, found, func(hashes []uint64, found []bool) int {
+	return x.hashMany(keys, found, func(hashes []uint64, found []bool) int {
 		n := x.filter.containsBatch(hashes, found, &recent)
 		for i, h := range hashes {
 			if found[i] && x.excepts(h, keys[at+i]) {
@@ -273,7 +276,7 @@ func (x *Exceptions) ContainsStrings(keys []string, found []bool) int {
 	}
 	at := 0
 	var recent kernel.Recent
-	return x.filter.hash.hashStrings(keys, found, func(hashes []uint64, found []bool) int {
+	return x.hashStrings(keys, found, func(hashes []uint64, found []bool) int {
 		n := x.filter.containsBatch(hashes, found, &recent)
 		for i, h := range hashes {
 			if found[i] && x.excepts(h, stringBytes(keys[at+i])) {
@@ -324,15 +327,6 @@ func (x *Exceptions) ContainsHashes(hashes []uint64, found []bool) int {
 		return n
 	})
 }
-
-// Hash returns the hash of key that AddHash and ContainsHash take.
-func (x *Exceptions) Hash(key []byte) uint64 { return x.filter.hash.bytes(key) }
-
-// HashString is Hash for a string.
-func (x *Exceptions) HashString(key string) uint64 { return x.filter.hash.string(key) }
-
-// HashIdentity says which hash fills the filter.
-func (x *Exceptions) HashIdentity() HashIdentity { return x.filter.hash.id }
 
 // Plan returns the sizing in force: n, p, m and k.
 func (x *Exceptions) Plan() Plan { return x.filter.plan }
@@ -408,7 +402,8 @@ func (x *Exceptions) Clone() *Exceptions { return x.over(x.filter.Clone()) }
 
 // over puts a copy of the list over another filter.
 func (x *Exceptions) over(filter *Filter) *Exceptions {
-	y := &Exceptions{filter: filter, byHash: maps.Clone(x.byHash), count: x.count, bytes: x.bytes}
+	y := WithExceptions(filter)
+	y.byHash, y.count, y.bytes = maps.Clone(x.byHash), x.count, x.bytes
 	for h, keys := range y.byHash {
 		y.byHash[h] = slices.Clone(keys)
 	}
@@ -453,10 +448,6 @@ func (x *Exceptions) SetSecret(secret []byte) error {
 	x.rehash()
 	return nil
 }
-
-// NeedsSecret reports whether SetSecret must be called before keys can be
-// hashed.
-func (x *Exceptions) NeedsSecret() bool { return x.filter.NeedsSecret() }
 
 // stored has the list behind the bits: each key with its length before it, in
 // ascending order, and zeros up to a whole word.
@@ -506,8 +497,8 @@ func exceptionsFrom(s *stored) (*Exceptions, error) {
 			return nil, err
 		}
 		h := uint64(0) // until SetSecret, if it needs the secret
-		if !filter.hash.locked {
-			if h = filter.hash.string(key); !filter.ContainsHash(h) {
+		if !filter.locked {
+			if h = filter.HashString(key); !filter.ContainsHash(h) {
 				return nil, fmt.Errorf("%w: the filter does not contain the exception %.100q", ErrFormat, key)
 			}
 		}
@@ -553,7 +544,7 @@ func (x *Exceptions) rehash() {
 	keys := x.sorted()
 	x.byHash, x.count, x.bytes = make(map[uint64][]string, len(keys)), 0, 0
 	for _, key := range keys {
-		if h := x.filter.hash.string(key); x.filter.ContainsHash(h) {
+		if h := x.HashString(key); x.filter.ContainsHash(h) {
 			x.put(h, key)
 		}
 	}
@@ -562,7 +553,7 @@ func (x *Exceptions) rehash() {
 // mustBeUnlocked is for what goes by hash: until the secret is given the list has
 // none.
 func (x *Exceptions) mustBeUnlocked() {
-	if x.filter.hash.locked && x.count > 0 {
+	if x.locked && x.count > 0 {
 		panic("bloom: the filter is keyed and has exceptions: call SetSecret first")
 	}
 }

@@ -3,7 +3,6 @@ package bloom
 import (
 	"fmt"
 	"io"
-	"maps"
 	"runtime"
 
 	"github.com/bloomery/bloom/internal/kernel"
@@ -21,12 +20,13 @@ import (
 // [New], [Config.New], [Load], [Open] or [Read]. After Close every method
 // that needs the bits panics.
 type Filter struct {
+	Hasher
+	Metadata
+
 	bits     kernel.Paired
-	hash     hasher
 	added    uint64 // adds that answered true
 	plan     Plan
-	asked    float64 // the rate in the Config that it was made by, else 0
-	meta     map[string]string
+	asked    float64         // the rate in the Config that it was made by, else 0
 	memory   *memory.Mapping // that bits.Words lies in: a file, or room for many bits; nil for Go's heap
 	readOnly bool            // memory is a file, and only update may change it
 	update   *updater        // of the file, nil if it is not open for update
@@ -59,7 +59,7 @@ func (c Config) New() (*Filter, error) {
 	return f, err
 }
 
-func newFilter(plan Plan, hash hasher) (*Filter, error) {
+func newFilter(plan Plan, hash Hasher) (*Filter, error) {
 	words, mapping, err := newWords(plan.Blocks * kernel.WordsPerBlock)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func newFilter(plan Plan, hash hasher) (*Filter, error) {
 			Blocks: plan.Blocks,
 			Rows:   kernel.RowsFor(plan.Probes / 2),
 		},
-		hash:   hash,
+		Hasher: hash,
 		plan:   plan,
 		memory: mapping,
 	}, nil
@@ -81,13 +81,13 @@ func newFilter(plan Plan, hash hasher) (*Filter, error) {
 // probability p if it was not.
 func (f *Filter) Add(key []byte) bool {
 	if f.readOnly {
-		return f.addToFile(f.hash.bytes(key))
+		return f.addToFile(f.Hash(key))
 	}
 	var h uint64
-	if f.hash.isShort(key) {
-		h = xxh3Of9to16(key, f.hash.id.Key)
+	if f.isShort(key) {
+		h = xxh3Of9to16(key, f.id.Key)
 	} else {
-		h = f.hash.bytes(key)
+		h = f.Hash(key)
 	}
 	isNew := f.bits.Add(h) // not AddHash: one call less
 	f.keepAlive()
@@ -101,7 +101,7 @@ func (f *Filter) Add(key []byte) bool {
 func (f *Filter) AddString(key string) bool { return f.Add(stringBytes(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
-func (f *Filter) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
+func (f *Filter) AddUint64(key uint64) bool { return f.AddHash(f.integer(key)) }
 
 // AddHash is Add for a key that is hashed already, by [Filter.Hash] of this
 // filter or one of the same [HashIdentity]. A hash from elsewhere must have 64
@@ -121,17 +121,17 @@ func (f *Filter) AddHash(h uint64) bool {
 // Contains reports whether key is probably in the filter. False is certain:
 // the key was never added.
 func (f *Filter) Contains(key []byte) bool {
-	if f.hash.isShort(key) {
-		return f.ContainsHash(xxh3Of9to16(key, f.hash.id.Key))
+	if f.isShort(key) {
+		return f.ContainsHash(xxh3Of9to16(key, f.id.Key))
 	}
-	return f.ContainsHash(f.hash.bytes(key))
+	return f.ContainsHash(f.Hash(key))
 }
 
 // ContainsString is Contains for a string.
 func (f *Filter) ContainsString(key string) bool { return f.Contains(stringBytes(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
-func (f *Filter) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }
+func (f *Filter) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }
 
 // ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
 func (f *Filter) ContainsHash(h uint64) bool {
@@ -144,12 +144,12 @@ func (f *Filter) ContainsHash(h uint64) bool {
 // certainly new. isNew, if not nil, is as long as keys and gets Add's answer
 // for each.
 func (f *Filter) AddMany(keys [][]byte, isNew []bool) int {
-	return f.hash.hashMany(keys, isNew, f.AddHashes)
+	return f.hashMany(keys, isNew, f.AddHashes)
 }
 
 // AddStrings is AddMany for strings.
 func (f *Filter) AddStrings(keys []string, isNew []bool) int {
-	return f.hash.hashStrings(keys, isNew, f.AddHashes)
+	return f.hashStrings(keys, isNew, f.AddHashes)
 }
 
 // AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
@@ -167,7 +167,7 @@ func (f *Filter) AddHashes(hashes []uint64, isNew []bool) int {
 // if not nil, is as long as keys and gets Contains' answer for each.
 func (f *Filter) ContainsMany(keys [][]byte, found []bool) int {
 	var recent kernel.Recent
-	return f.hash.hashMany(keys, found, func(hashes []uint64, found []bool) int {
+	return f.hashMany(keys, found, func(hashes []uint64, found []bool) int {
 		return f.containsBatch(hashes, found, &recent)
 	})
 }
@@ -175,7 +175,7 @@ func (f *Filter) ContainsMany(keys [][]byte, found []bool) int {
 // ContainsStrings is ContainsMany for strings.
 func (f *Filter) ContainsStrings(keys []string, found []bool) int {
 	var recent kernel.Recent
-	return f.hash.hashStrings(keys, found, func(hashes []uint64, found []bool) int {
+	return f.hashStrings(keys, found, func(hashes []uint64, found []bool) int {
 		return f.containsBatch(hashes, found, &recent)
 	})
 }
@@ -195,43 +195,8 @@ func (f *Filter) containsBatch(hashes []uint64, found []bool, recent *kernel.Rec
 	return n
 }
 
-// Hash returns the hash of key that AddHash and ContainsHash take. It serves
-// every filter of the same [HashIdentity].
-func (f *Filter) Hash(key []byte) uint64 { return f.hash.bytes(key) }
-
-// HashString is Hash for a string.
-func (f *Filter) HashString(key string) uint64 { return f.hash.string(key) }
-
-// HashIdentity says which hash fills the filter.
-func (f *Filter) HashIdentity() HashIdentity { return f.hash.id }
-
-// SetSecret gives a keyed filter that was read from a file the secret it was
-// made with: files hold only its fingerprint. Until then adding, looking up and
-// hashing keys panics; reports and set operations work. The error wraps
-// [ErrSecret] if it is another secret, and then nothing has changed.
-func (f *Filter) SetSecret(secret []byte) error { return f.hash.unlock(secret) }
-
-// NeedsSecret reports whether SetSecret must be called before keys can be
-// hashed.
-func (f *Filter) NeedsSecret() bool { return f.hash.locked }
-
 // Plan returns the sizing in force: n, p, m and k.
 func (f *Filter) Plan() Plan { return f.plan }
-
-// Meta returns a copy of the user metadata that the file carries: source,
-// licence, key normaliser and the like.
-func (f *Filter) Meta() map[string]string { return maps.Clone(f.meta) }
-
-// SetMeta replaces the user metadata. All of it must fit in the header page, or
-// the error wraps [ErrLimit] and nothing has changed. It works on an opened
-// filter too, whose file stays as it is: Save writes the new metadata.
-func (f *Filter) SetMeta(meta map[string]string) error {
-	if _, err := appendMeta(nil, meta); err != nil {
-		return err
-	}
-	f.meta = maps.Clone(meta)
-	return nil
-}
 
 // Clear empties the filter; its plan, hash and metadata stay.
 func (f *Filter) Clear() {
@@ -249,13 +214,13 @@ func (f *Filter) Clear() {
 // or drop the copy independently of f; see [Filter.Close].
 func (f *Filter) Clone() *Filter {
 	f.mustBeOpen()
-	g, err := newFilter(f.plan, f.hash)
+	g, err := newFilter(f.plan, f.Hasher)
 	if err != nil {
 		panic(err)
 	}
 	copy(g.bits.Words, f.bits.Words)
 	g.added, g.asked = f.added, f.asked
-	g.meta = maps.Clone(f.meta)
+	g.note(f.noted())
 	f.keepAlive()
 	return g
 }
@@ -278,7 +243,7 @@ func (f *Filter) Close() error {
 }
 
 func (f *Filter) String() string {
-	return fmt.Sprintf("filter: %v; %v", f.plan, f.hash.id)
+	return fmt.Sprintf("filter: %v; %v", f.plan, f.id)
 }
 
 // keepAlive ends every method that looked at the bits: the collector must not
@@ -302,7 +267,7 @@ func panicReadOnly() {
 func (f *Filter) stored() *stored {
 	f.mustBeOpen()
 	return newStored(
-		header{kind: kindFilter, scheme: schemePaired, hash: f.hash.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.meta},
+		header{kind: kindFilter, scheme: schemePaired, hash: f.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.noted()},
 		f.added,
 		[]section{{kind: sectionPaired, probes: uint32(f.plan.Probes), blocks: f.plan.Blocks}},
 		[][]uint64{f.bits.Words},
@@ -316,14 +281,15 @@ func filterFrom(s *stored) (*Filter, error) {
 	}
 	e := s.sections[0]
 	plan := pairedPlan(s.keys, s.rate, &e)
-	return &Filter{
+	f := &Filter{
 		bits:   kernel.Paired{Words: s.words[0], Blocks: e.blocks, Rows: kernel.RowsFor(plan.Probes / 2)},
-		hash:   storedHasher(s.hash),
+		Hasher: storedHasher(s.hash),
 		added:  s.added,
 		plan:   plan,
-		meta:   s.meta,
 		memory: s.memory[0],
-	}, nil
+	}
+	f.note(s.meta)
+	return f, nil
 }
 
 // FileBytes is the length of the file that WriteTo writes, known beforehand.

@@ -189,7 +189,7 @@ func (w *Window) nextLayer(c *chain, plans []Plan, keys uint64, bounded bool) (*
 	if err := w.limits.take(plan); err != nil {
 		return nil, err
 	}
-	layer, err := newLayer(plan, w.hash)
+	layer, err := newLayer(plan, w.Hasher)
 	if err != nil {
 		w.limits.giveBack(plan)
 	}

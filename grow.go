@@ -14,8 +14,8 @@ import "fmt"
 // rate asked for, and f takes the keys that it has room for at a fifth of it. A
 // filter from a file does not know what it was asked for.
 //
-// It panics if f was opened read-only. The error wraps [ErrConfig], also if f has
-// metadata, which a Scalable does not keep, or [ErrRate]; f is then as before.
+// The Scalable has f's metadata. It panics if f was opened read-only. The error
+// wraps [ErrConfig] or [ErrRate]; f is then as before.
 func (f *Filter) Growing(growth int) (*Scalable, error) {
 	f.mustBeOpen()
 	f.mustBeWritable()
@@ -33,14 +33,14 @@ func (f *Filter) Growing(growth int) (*Scalable, error) {
 	switch {
 	case growth < 2 || growth > maxGrowth:
 		return nil, fmt.Errorf("%w: growth must be 2 to %d, not %d", ErrConfig, maxGrowth, growth)
-	case len(f.meta) > 0:
-		return nil, fmt.Errorf("%w: a Scalable keeps no metadata, and the filter has some: build it again as a Scalable, or larger", ErrConfig)
 	case rate >= 1:
 		return nil, fmt.Errorf("%w: a filter planned for a rate of %.3g would grow to one of %.3g: build it again", ErrRate, f.plan.Rate, rate)
 	}
-	s := &Scalable{config: ScalableConfig{First: plan.Keys, Rate: rate, Growth: growth}, hash: f.hash}
-	if f.hash.id.Algorithm == XXH3 {
-		s.config.Seed = f.hash.id.Key
+	s := &Scalable{config: ScalableConfig{First: plan.Keys, Rate: rate, Growth: growth}, Hasher: f.Hasher}
+	s.note(f.noted())
+	f.note(nil) // the layer needs none
+	if f.id.Algorithm == XXH3 {
+		s.config.Seed = f.id.Key
 	}
 	// What it was told is new may be less than what it holds, as after a Union.
 	held := max(float64(f.added), f.Report().Keys)

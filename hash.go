@@ -60,25 +60,27 @@ func (id HashIdentity) String() string {
 	return fmt.Sprintf("%v, seed %d", id.Algorithm, id.Key)
 }
 
-// hasher is an identity that can hash. One read from a file with a SipHash
-// identity is locked until the secret is given.
-type hasher struct {
+// Hasher is the part of a filter that hashes its keys. Every kind embeds one, so
+// these are methods of all filters. A filter read from a file with a SipHash
+// identity is locked until [Hasher.SetSecret]. The zero Hasher is for no filter:
+// hashing a key with it panics.
+type Hasher struct {
 	id     HashIdentity
 	locked bool
 	k0, k1 uint64 // the secret
 }
 
-func newHasher(seed uint64, secret []byte) (hasher, error) {
+func newHasher(seed uint64, secret []byte) (Hasher, error) {
 	if secret == nil {
-		return hasher{id: HashIdentity{XXH3, seed}}, nil
+		return Hasher{id: HashIdentity{XXH3, seed}}, nil
 	}
 	if len(secret) != SecretBytes {
-		return hasher{}, fmt.Errorf("%w: a secret has %d bytes, not %d", ErrConfig, SecretBytes, len(secret))
+		return Hasher{}, fmt.Errorf("%w: a secret has %d bytes, not %d", ErrConfig, SecretBytes, len(secret))
 	}
 	if seed != 0 {
-		return hasher{}, fmt.Errorf("%w: give Seed or Secret, not both: a secret takes the seed's place", ErrConfig)
+		return Hasher{}, fmt.Errorf("%w: give Seed or Secret, not both: a secret takes the seed's place", ErrConfig)
 	}
-	h := hasher{
+	h := Hasher{
 		k0: binary.LittleEndian.Uint64(secret),
 		k1: binary.LittleEndian.Uint64(secret[8:]),
 	}
@@ -87,12 +89,24 @@ func newHasher(seed uint64, secret []byte) (hasher, error) {
 }
 
 // storedHasher is the hasher of a filter that was read: a keyed one is locked.
-func storedHasher(id HashIdentity) hasher {
-	return hasher{id: id, locked: id.Algorithm == SipHash}
+func storedHasher(id HashIdentity) Hasher {
+	return Hasher{id: id, locked: id.Algorithm == SipHash}
 }
 
-// unlock gives a locked hasher its secret.
-func (h *hasher) unlock(secret []byte) error {
+// HashIdentity says which hash fills the filter. It is zero for a [Classic] whose
+// scheme has a hash of its own; SchemeNPMBloomFilters has its seed in Key.
+func (h *Hasher) HashIdentity() HashIdentity { return h.id }
+
+// NeedsSecret reports whether the filter was read from a file and is keyed: until
+// SetSecret hashing a key panics.
+func (h *Hasher) NeedsSecret() bool { return h.locked }
+
+// SetSecret gives a keyed filter that was read from a file the secret it was made
+// with: files hold only its fingerprint. Until then adding, looking up and hashing
+// keys panics; reports and set operations work. It must run before other goroutines
+// use the filter. The error wraps [ErrSecret] if it is another secret, and then
+// nothing has changed.
+func (h *Hasher) SetSecret(secret []byte) error {
 	if h.id.Algorithm != SipHash {
 		return fmt.Errorf("%w: the filter was made without a secret", ErrSecret)
 	}
@@ -107,7 +121,9 @@ func (h *hasher) unlock(secret []byte) error {
 	return nil
 }
 
-func (h *hasher) bytes(key []byte) uint64 {
+// Hash returns the hash of key that AddHash, ContainsHash and their kin take. It
+// serves every filter of the same [HashIdentity].
+func (h *Hasher) Hash(key []byte) uint64 {
 	switch {
 	case h.isShort(key):
 		return xxh3Of9to16(key, h.id.Key)
@@ -120,7 +136,7 @@ func (h *hasher) bytes(key []byte) uint64 {
 // isShort reports whether xxh3Of9to16 is the way to hash key. The single-key
 // methods of Filter ask themselves: that saves them a call, an eighth of their
 // time.
-func (h *hasher) isShort(key []byte) bool {
+func (h *Hasher) isShort(key []byte) bool {
 	return h.id.Algorithm == XXH3 && len(key) >= 9 && len(key) <= 16
 }
 
@@ -141,8 +157,8 @@ func xxh3Of9to16(key []byte, seed uint64) uint64 {
 	return h ^ h>>32
 }
 
-// slowBytes is bytes for every hash but the default.
-func (h *hasher) slowBytes(key []byte) uint64 {
+// slowBytes is Hash for every hash but the default.
+func (h *Hasher) slowBytes(key []byte) uint64 {
 	switch {
 	case h.id == (HashIdentity{XXH64, 0}):
 		return xxhash.Sum64(key)
@@ -151,16 +167,19 @@ func (h *hasher) slowBytes(key []byte) uint64 {
 		d.ResetWithSeed(h.id.Key)
 		d.Write(key)
 		return d.Sum64()
+	case h.id.Algorithm != SipHash:
+		panic("bloom: no hash of a key by a zero Hasher: make the filter with New, Load or the like")
 	case h.locked:
 		panic("bloom: the filter is keyed: call SetSecret before hashing keys")
 	}
 	return siphash.Hash(h.k0, h.k1, key)
 }
 
-func (h *hasher) string(key string) uint64 { return h.bytes(stringBytes(key)) }
+// HashString is Hash for a string: the same bytes have the same hash.
+func (h *Hasher) HashString(key string) uint64 { return h.Hash(stringBytes(key)) }
 
 // integer hashes the eight little-endian bytes of key.
-func (h *hasher) integer(key uint64) uint64 {
+func (h *Hasher) integer(key uint64) uint64 {
 	if h.id.Algorithm == XXH3 {
 		return xxh3Of8(key, h.id.Key)
 	}
@@ -185,7 +204,7 @@ func xxh3Of8(key, seed uint64) uint64 {
 	return h ^ h>>28
 }
 
-func (h *hasher) fillBytes(hashes []uint64, keys [][]byte) {
+func (h *Hasher) fillBytes(hashes []uint64, keys [][]byte) {
 	seed := h.id.Key
 	switch {
 	case h.id.Algorithm == XXH3:
@@ -207,8 +226,8 @@ func (h *hasher) fillBytes(hashes []uint64, keys [][]byte) {
 	}
 }
 
-func (h *hasher) fillStrings(hashes []uint64, keys []string) {
+func (h *Hasher) fillStrings(hashes []uint64, keys []string) {
 	for i, key := range keys {
-		hashes[i] = h.string(key)
+		hashes[i] = h.HashString(key)
 	}
 }

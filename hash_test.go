@@ -63,12 +63,12 @@ func TestHashVectors(t *testing.T) {
 }
 
 // checkHash checks every way to hash the same key.
-func checkHash(t *testing.T, h *hasher, key []byte, want uint64) {
+func checkHash(t *testing.T, h *Hasher, key []byte, want uint64) {
 	t.Helper()
-	if got := h.bytes(key); got != want {
+	if got := h.Hash(key); got != want {
 		t.Errorf("%v of %d bytes = %016x, want %016x", h.id, len(key), got, want)
 	}
-	if got := h.string(string(key)); got != want {
+	if got := h.HashString(string(key)); got != want {
 		t.Errorf("%v of a string of %d bytes = %016x, want %016x", h.id, len(key), got, want)
 	}
 	var one [1]uint64
@@ -99,7 +99,7 @@ func TestSipHashPaper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := h.bytes(message), uint64(0xa129ca6149be45e5); got != want {
+	if got, want := h.Hash(message), uint64(0xa129ca6149be45e5); got != want {
 		t.Errorf("SipHash-2-4 = %016x, want %016x", got, want)
 	}
 }
@@ -123,14 +123,14 @@ func TestSecrets(t *testing.T) {
 		t.Error("two secrets have one fingerprint")
 	}
 	plain, _ := newHasher(0, nil)
-	if err := plain.unlock(secret); !errors.Is(err, ErrSecret) {
+	if err := plain.SetSecret(secret); !errors.Is(err, ErrSecret) {
 		t.Errorf("unlocking an unkeyed filter: %v, want ErrSecret", err)
 	}
-	locked := hasher{id: h.id, locked: true}
-	if err := locked.unlock([]byte("0123456789abcdeg")); !errors.Is(err, ErrSecret) || !locked.locked {
+	locked := Hasher{id: h.id, locked: true}
+	if err := locked.SetSecret([]byte("0123456789abcdeg")); !errors.Is(err, ErrSecret) || !locked.locked {
 		t.Errorf("the wrong secret: %v, want ErrSecret and no change", err)
 	}
-	if err := locked.unlock(secret); err != nil || locked.bytes([]byte("k")) != h.bytes([]byte("k")) {
+	if err := locked.SetSecret(secret); err != nil || locked.Hash([]byte("k")) != h.Hash([]byte("k")) {
 		t.Errorf("the right secret: %v", err)
 	}
 }

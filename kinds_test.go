@@ -443,8 +443,8 @@ func TestKindsImpossible(t *testing.T) {
 		{"a count that the generations do not add up to", window, func(_, state []byte) { le.PutUint64(state[16:], 9) }, readWindow},
 		{"layers above their limit", scalable, func(header, _ []byte) { le.PutUint64(header[56:], 1) }, readScalable},
 		{"growth 1", scalable, func(header, _ []byte) { le.PutUint64(header[48:], 1) }, readScalable},
-		{"metadata of a kind that has none", counting, func(header, _ []byte) {
-			copy(header[64:], "\x01\x00\x01\x00a\x01\x00b")
+		{"metadata longer than their page", counting, func(header, _ []byte) {
+			copy(header[64:], "\x01\x00\x01\x00a\xff\xffb")
 		}, func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadCounting(r, limit)) }},
 	} {
 		if _, err := tt.read(edited(t, tt.f, tt.edit), 1<<30); !errors.Is(err, bloom.ErrFormat) {

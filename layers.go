@@ -59,11 +59,11 @@ func (f *Shared) Folded(by uint64) (*Shared, error) {
 	if by == 0 || f.bits.Blocks%by != 0 {
 		return nil, fmt.Errorf("%w: %d blocks cannot be folded by %d: make the filter with Config.Folds", ErrConfig, f.bits.Blocks, by)
 	}
-	g, err := newFilter(f.plan.folded(by), f.hash)
+	g, err := newFilter(f.plan.folded(by), f.Hasher)
 	if err != nil {
 		return nil, err
 	}
-	g.meta = f.Meta()
+	g.note(f.noted())
 	return g.Share(), nil
 }
 

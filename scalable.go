@@ -36,8 +36,10 @@ import (
 // why, and [Report.Overfull] and the rate in [Scalable.Report] tell how far it
 // has come. Look at Err now and then, as after writing through a bufio.Writer.
 type Scalable struct {
+	Hasher
+	Metadata
+
 	config ScalableConfig
-	hash   hasher
 	chain  atomic.Pointer[chain]
 	update *updater // of the file that the layers are in, nil if they are in memory
 
@@ -89,7 +91,7 @@ func (c ScalableConfig) New() (*Scalable, error) {
 	if err != nil {
 		return nil, err
 	}
-	layer, err := newLayer(plan, f.hash)
+	layer, err := newLayer(plan, f.Hasher)
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +117,7 @@ func (c ScalableConfig) planned() (*Scalable, Plan, error) {
 	if err != nil {
 		return nil, Plan{}, err
 	}
-	c.Secret = nil // the hasher has it
+	c.Secret = nil // the Hasher has it
 	plan, err := c.layerPlan(0)
 	if err != nil {
 		return nil, Plan{}, err
@@ -123,10 +125,10 @@ func (c ScalableConfig) planned() (*Scalable, Plan, error) {
 	if c.Budget != 0 && plan.Bytes() > c.Budget {
 		return nil, Plan{}, fmt.Errorf("%w: the first layer needs %d bytes, the limit is %d: raise the limit or the rate, or begin with fewer keys", ErrBudget, plan.Bytes(), c.Budget)
 	}
-	return &Scalable{config: c, hash: hash}, plan, nil
+	return &Scalable{config: c, Hasher: hash}, plan, nil
 }
 
-func newLayer(plan Plan, hash hasher) (*Shared, error) {
+func newLayer(plan Plan, hash Hasher) (*Shared, error) {
 	f, err := newFilter(plan, hash)
 	if err != nil {
 		return nil, err
@@ -235,13 +237,13 @@ func (f *Scalable) Err() error { return f.chain.Load().err }
 
 // Add puts key into the filter and reports whether it is certainly new; see
 // [Filter.Add].
-func (f *Scalable) Add(key []byte) bool { return f.AddHash(f.hash.bytes(key)) }
+func (f *Scalable) Add(key []byte) bool { return f.AddHash(f.Hash(key)) }
 
 // AddString is Add for a string: the same bytes give the same bits.
-func (f *Scalable) AddString(key string) bool { return f.AddHash(f.hash.string(key)) }
+func (f *Scalable) AddString(key string) bool { return f.AddHash(f.HashString(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
-func (f *Scalable) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
+func (f *Scalable) AddUint64(key uint64) bool { return f.AddHash(f.integer(key)) }
 
 // AddHash is Add for a key that is hashed already; see [Filter.AddHash].
 func (f *Scalable) AddHash(h uint64) bool {
@@ -277,12 +279,12 @@ func (f *Scalable) AddHash(h uint64) bool {
 // AddMany adds the keys one after the other, between those of other goroutines,
 // and returns how many were certainly new; see [Filter.AddMany].
 func (f *Scalable) AddMany(keys [][]byte, isNew []bool) int {
-	return f.hash.hashMany(keys, isNew, f.addBatch)
+	return f.hashMany(keys, isNew, f.addBatch)
 }
 
 // AddStrings is AddMany for strings.
 func (f *Scalable) AddStrings(keys []string, isNew []bool) int {
-	return f.hash.hashStrings(keys, isNew, f.addBatch)
+	return f.hashStrings(keys, isNew, f.addBatch)
 }
 
 // AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
@@ -331,13 +333,13 @@ func (f *Scalable) addTo(c *chain, s *sieve, isNew []bool) int {
 }
 
 // Contains reports whether key is probably in the filter; see [Filter.Contains].
-func (f *Scalable) Contains(key []byte) bool { return f.ContainsHash(f.hash.bytes(key)) }
+func (f *Scalable) Contains(key []byte) bool { return f.ContainsHash(f.Hash(key)) }
 
 // ContainsString is Contains for a string.
-func (f *Scalable) ContainsString(key string) bool { return f.ContainsHash(f.hash.string(key)) }
+func (f *Scalable) ContainsString(key string) bool { return f.ContainsHash(f.HashString(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
-func (f *Scalable) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }
+func (f *Scalable) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }
 
 // ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
 func (f *Scalable) ContainsHash(h uint64) bool { return f.chain.Load().containsHash(h) }
@@ -345,12 +347,12 @@ func (f *Scalable) ContainsHash(h uint64) bool { return f.chain.Load().containsH
 // ContainsMany returns how many of the keys are probably in the filter; see
 // [Filter.ContainsMany].
 func (f *Scalable) ContainsMany(keys [][]byte, found []bool) int {
-	return f.hash.hashMany(keys, found, f.containsBatch)
+	return f.hashMany(keys, found, f.containsBatch)
 }
 
 // ContainsStrings is ContainsMany for strings.
 func (f *Scalable) ContainsStrings(keys []string, found []bool) int {
-	return f.hash.hashStrings(keys, found, f.containsBatch)
+	return f.hashStrings(keys, found, f.containsBatch)
 }
 
 // ContainsHashes is ContainsMany for keys that are hashed already; see
@@ -366,15 +368,6 @@ func (f *Scalable) containsBatch(hashes []uint64, found []bool) int {
 // Config returns what the filter was made with, defaults filled in, but for the
 // secret, which it does not keep. Rate is the p that it grows by.
 func (f *Scalable) Config() ScalableConfig { return f.config }
-
-// Hash returns the hash of key that AddHash and ContainsHash take.
-func (f *Scalable) Hash(key []byte) uint64 { return f.hash.bytes(key) }
-
-// HashString is Hash for a string.
-func (f *Scalable) HashString(key string) uint64 { return f.hash.string(key) }
-
-// HashIdentity says which hash fills the filter.
-func (f *Scalable) HashIdentity() HashIdentity { return f.hash.id }
 
 // Plan returns the sizing of all layers there are now: their keys, bits and
 // blocks, and the sum of their rates, which is below p. Probes is that of the
@@ -407,13 +400,14 @@ func (f *Scalable) Compact(keys iter.Seq[[]byte]) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	compact, err := newFilter(plan, f.hash)
+	compact, err := newFilter(plan, f.Hasher)
 	if err != nil {
 		return nil, err
 	}
+	compact.note(f.noted())
 	hashes := make([]uint64, 0, chunk)
 	for key := range keys {
-		if hashes = append(hashes, f.hash.bytes(key)); len(hashes) == chunk {
+		if hashes = append(hashes, f.Hash(key)); len(hashes) == chunk {
 			compact.AddHashes(hashes, nil)
 			hashes = hashes[:0]
 		}
@@ -454,21 +448,17 @@ func (f *Scalable) Close() error {
 
 func (f *Scalable) String() string {
 	c := f.chain.Load()
-	return fmt.Sprintf("scalable filter: p %.4g, %d layers, m %d; %v", f.config.Rate, len(c.layers), c.plan().Bits, f.hash.id)
+	return fmt.Sprintf("scalable filter: p %.4g, %d layers, m %d; %v", f.config.Rate, len(c.layers), c.plan().Bits, f.id)
 }
-
-// NeedsSecret reports whether the filter was read from a file and is keyed: then
-// hashing keys panics until SetSecret.
-func (f *Scalable) NeedsSecret() bool { return f.hash.locked }
 
 // SetSecret gives a keyed filter that was read from a file its secret; see
 // [Filter.SetSecret]. It must run before the filter is shared.
 func (f *Scalable) SetSecret(secret []byte) error {
-	if err := f.hash.unlock(secret); err != nil {
+	if err := f.Hasher.SetSecret(secret); err != nil {
 		return err
 	}
 	for _, layer := range f.chain.Load().layers {
-		layer.hash = f.hash
+		layer.Hasher = f.Hasher
 	}
 	return nil
 }
@@ -498,9 +488,10 @@ func (f *Scalable) header() header {
 	return header{
 		kind:       kindScalable,
 		scheme:     schemePaired,
-		hash:       f.hash.id,
+		hash:       f.id,
 		keys:       f.config.First,
 		rate:       f.config.Rate,
+		meta:       f.noted(),
 		parameters: [2]uint64{uint64(f.config.Growth), f.config.Budget},
 	}
 }
@@ -522,21 +513,19 @@ func scalableFrom(s *stored) (*Scalable, error) {
 	if err := s.mustHold(kindScalable); err != nil {
 		return nil, err
 	}
-	if err := s.refuseMeta(); err != nil {
-		return nil, err
-	}
 	growth := s.parameters[0]
 	if growth < 2 || growth > maxGrowth || s.rate <= 0 || s.rate >= 1 {
 		return nil, fmt.Errorf("%w: growth %d at rate %g", ErrFormat, growth, s.rate)
 	}
 	f := &Scalable{
 		config: ScalableConfig{First: s.keys, Rate: s.rate, Growth: int(growth), Budget: s.parameters[1]},
-		hash:   storedHasher(s.hash),
+		Hasher: storedHasher(s.hash),
 	}
+	f.note(s.meta)
 	if s.hash.Algorithm == XXH3 {
 		f.config.Seed = s.hash.Key
 	}
-	layers := layersFrom(s, f.hash)
+	layers := layersFrom(s, f.Hasher)
 	room := layerRoom(layers[0].plan) - int64(min(layers[0].added(), math.MaxInt64))
 	c := newChain(layers, max(room, 0)) // without room the next new key makes it grow
 	if limit := f.config.Budget; limit != 0 && c.plan().Bytes() > limit {

@@ -58,13 +58,13 @@ func (f *Filter) Fold(by uint64) (*Filter, error) {
 	if by == 0 || f.bits.Blocks%by != 0 {
 		return nil, fmt.Errorf("%w: %d blocks cannot be folded by %d: make the filter with Config.Folds", ErrConfig, f.bits.Blocks, by)
 	}
-	g, err := newFilter(f.plan.folded(by), f.hash)
+	g, err := newFilter(f.plan.folded(by), f.Hasher)
 	if err != nil {
 		return nil, err
 	}
 	orFolded(g.bits.Words, f.bits.Words, kernel.WordsPerBlock)
 	g.added = f.added
-	g.meta = f.Meta()
+	g.note(f.noted())
 	f.keepAlive()
 	return g, nil
 }
@@ -119,8 +119,8 @@ func (f *Filter) Equal(g *Filter) bool {
 
 // alike refuses filters whose bits mean different things.
 func (f *Filter) alike(g *Filter) error {
-	if f.hash.id != g.hash.id {
-		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.hash.id, g.hash.id)
+	if f.id != g.id {
+		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.id, g.id)
 	}
 	if f.plan.Probes != g.plan.Probes {
 		return fmt.Errorf("%w: one has k %d, the other %d", ErrUnlike, f.plan.Probes, g.plan.Probes)
@@ -238,7 +238,8 @@ func (f *SplitBlock) Fold(by uint64) (*SplitBlock, error) {
 	if by == 0 || f.bits.Blocks%by != 0 {
 		return nil, fmt.Errorf("%w: %d blocks cannot be folded by %d: make the filter with Config.Folds", ErrConfig, f.bits.Blocks, by)
 	}
-	g := &SplitBlock{hash: f.hash, plan: f.plan.folded(by), added: f.added, meta: f.Meta()}
+	g := &SplitBlock{Hasher: f.Hasher, plan: f.plan.folded(by), added: f.added}
+	g.note(f.noted())
 	words, mapping, err := newWords(g.plan.Blocks * kernel.SplitBlockWords)
 	if err != nil {
 		return nil, err
@@ -308,8 +309,8 @@ func (f *SplitBlock) Overlap(g *SplitBlock) (Overlap, error) {
 func (f *SplitBlock) alike(g *SplitBlock) error {
 	f.mustBeOpen()
 	g.mustBeOpen()
-	if f.hash.id != g.hash.id {
-		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.hash.id, g.hash.id)
+	if f.id != g.id {
+		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.id, g.id)
 	}
 	return nil
 }
@@ -359,8 +360,8 @@ func (f *Classic) alike(g *Classic) error {
 	switch {
 	case !f.scheme.is(g.scheme):
 		return fmt.Errorf("%w: one has the scheme %v, the other %v", ErrUnlike, f.scheme, g.scheme)
-	case f.hash.id != g.hash.id:
-		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.hash.id, g.hash.id)
+	case f.id != g.id:
+		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.id, g.id)
 	case f.plan.Bits != g.plan.Bits:
 		return fmt.Errorf("%w: one has m %d, the other %d", ErrUnlike, f.plan.Bits, g.plan.Bits)
 	case f.plan.Probes != g.plan.Probes:

@@ -3,9 +3,7 @@ package bloom
 import (
 	"fmt"
 	"io"
-	"maps"
 	"runtime"
-	"sync"
 
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
@@ -29,14 +27,13 @@ import (
 // Adding takes one of 4,096 locks, chosen by the key's block, and only when a
 // bit is missing.
 type Shared struct {
+	Hasher
+	Metadata
+
 	bits    kernel.Paired
 	stripes []kernel.Stripe
-	hash    hasher
 	plan    Plan
 	memory  *memory.Mapping
-
-	noting sync.Mutex // guards meta
-	meta   map[string]string
 }
 
 // NewShared returns an empty filter for n keys at false-positive rate p, for many
@@ -64,11 +61,11 @@ func (f *Filter) Share() *Shared {
 	s := &Shared{
 		bits:    f.bits,
 		stripes: kernel.NewStripes(f.bits.Blocks),
-		hash:    f.hash,
+		Hasher:  f.Hasher,
 		plan:    f.plan,
 		memory:  f.memory,
-		meta:    f.meta,
 	}
+	s.note(f.noted())
 	s.stripes[0].Count(f.added)
 	*f = Filter{}
 	return s
@@ -80,26 +77,26 @@ func (f *Filter) Share() *Shared {
 // [Filter.Close]. The error wraps [ErrBudget] if there is no memory for it.
 func (f *Shared) Snapshot() (*Filter, error) {
 	f.mustBeOpen()
-	g, err := newFilter(f.plan, f.hash)
+	g, err := newFilter(f.plan, f.Hasher)
 	if err != nil {
 		return nil, err
 	}
 	g.added = f.added() // before the bits, so that it never counts a key that is not there
 	kernel.CopyShared(g.bits.Words, f.bits.Words)
 	f.keepAlive()
-	g.meta = f.Meta()
+	g.note(f.noted())
 	return g, nil
 }
 
 // Add puts key into the filter and reports whether it is certainly new; see
 // [Filter.Add].
-func (f *Shared) Add(key []byte) bool { return f.AddHash(f.hash.bytes(key)) }
+func (f *Shared) Add(key []byte) bool { return f.AddHash(f.Hash(key)) }
 
 // AddString is Add for a string: the same bytes give the same bits.
-func (f *Shared) AddString(key string) bool { return f.AddHash(f.hash.string(key)) }
+func (f *Shared) AddString(key string) bool { return f.AddHash(f.HashString(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
-func (f *Shared) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
+func (f *Shared) AddUint64(key uint64) bool { return f.AddHash(f.integer(key)) }
 
 // AddHash is Add for a key that is hashed already; see [Filter.AddHash].
 func (f *Shared) AddHash(h uint64) bool {
@@ -109,13 +106,13 @@ func (f *Shared) AddHash(h uint64) bool {
 }
 
 // Contains reports whether key is probably in the filter; see [Filter.Contains].
-func (f *Shared) Contains(key []byte) bool { return f.ContainsHash(f.hash.bytes(key)) }
+func (f *Shared) Contains(key []byte) bool { return f.ContainsHash(f.Hash(key)) }
 
 // ContainsString is Contains for a string.
-func (f *Shared) ContainsString(key string) bool { return f.ContainsHash(f.hash.string(key)) }
+func (f *Shared) ContainsString(key string) bool { return f.ContainsHash(f.HashString(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
-func (f *Shared) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }
+func (f *Shared) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }
 
 // ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
 func (f *Shared) ContainsHash(h uint64) bool {
@@ -127,12 +124,12 @@ func (f *Shared) ContainsHash(h uint64) bool {
 // AddMany adds the keys one after the other, between those of other goroutines,
 // and returns how many were certainly new; see [Filter.AddMany].
 func (f *Shared) AddMany(keys [][]byte, isNew []bool) int {
-	return f.hash.hashMany(keys, isNew, f.addBatch)
+	return f.hashMany(keys, isNew, f.addBatch)
 }
 
 // AddStrings is AddMany for strings.
 func (f *Shared) AddStrings(keys []string, isNew []bool) int {
-	return f.hash.hashStrings(keys, isNew, f.addBatch)
+	return f.hashStrings(keys, isNew, f.addBatch)
 }
 
 // AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
@@ -150,7 +147,7 @@ func (f *Shared) addBatch(hashes []uint64, isNew []bool) int {
 // [Filter.ContainsMany].
 func (f *Shared) ContainsMany(keys [][]byte, found []bool) int {
 	var recent kernel.Recent
-	return f.hash.hashMany(keys, found, func(hashes []uint64, found []bool) int {
+	return f.hashMany(keys, found, func(hashes []uint64, found []bool) int {
 		return f.containsBatch(hashes, found, &recent)
 	})
 }
@@ -158,7 +155,7 @@ func (f *Shared) ContainsMany(keys [][]byte, found []bool) int {
 // ContainsStrings is ContainsMany for strings.
 func (f *Shared) ContainsStrings(keys []string, found []bool) int {
 	var recent kernel.Recent
-	return f.hash.hashStrings(keys, found, func(hashes []uint64, found []bool) int {
+	return f.hashStrings(keys, found, func(hashes []uint64, found []bool) int {
 		return f.containsBatch(hashes, found, &recent)
 	})
 }
@@ -177,15 +174,6 @@ func (f *Shared) containsBatch(hashes []uint64, found []bool, recent *kernel.Rec
 	f.keepAlive()
 	return n
 }
-
-// Hash returns the hash of key that AddHash and ContainsHash take.
-func (f *Shared) Hash(key []byte) uint64 { return f.hash.bytes(key) }
-
-// HashString is Hash for a string.
-func (f *Shared) HashString(key string) uint64 { return f.hash.string(key) }
-
-// HashIdentity says which hash fills the filter.
-func (f *Shared) HashIdentity() HashIdentity { return f.hash.id }
 
 // Plan returns the sizing in force: n, p, m and k.
 func (f *Shared) Plan() Plan { return f.plan }
@@ -206,24 +194,6 @@ func (f *Shared) Report() Report {
 
 func (f *Shared) added() uint64 { return kernel.Added(f.stripes) }
 
-// Meta returns a copy of the user metadata.
-func (f *Shared) Meta() map[string]string {
-	f.noting.Lock()
-	defer f.noting.Unlock()
-	return maps.Clone(f.meta)
-}
-
-// SetMeta replaces the user metadata; see [Filter.SetMeta].
-func (f *Shared) SetMeta(meta map[string]string) error {
-	if _, err := appendMeta(nil, meta); err != nil {
-		return err
-	}
-	f.noting.Lock()
-	defer f.noting.Unlock()
-	f.meta = maps.Clone(meta)
-	return nil
-}
-
 // WriteTo writes the filter as a file, which [Read] and [Load] read as a Filter;
 // [Filter.Share] makes it a Shared again. Nobody waits for it, and it copies a
 // MiB at a time: the file has every key whose Add returned before the call, and
@@ -242,7 +212,7 @@ func (f *Shared) stored() (*stored, error) {
 	f.mustBeOpen()
 	added := f.added() // before the bits, so that it never counts a key that is not there
 	s := newStored(
-		header{kind: kindFilter, scheme: schemePaired, hash: f.hash.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.Meta()},
+		header{kind: kindFilter, scheme: schemePaired, hash: f.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.noted()},
 		added,
 		[]section{{kind: sectionPaired, probes: uint32(f.plan.Probes), blocks: f.plan.Blocks}},
 		[][]uint64{f.bits.Words},
@@ -262,8 +232,8 @@ func (f *Shared) Union(g *Shared, between func() error) error {
 	f.mustBeOpen()
 	g.mustBeOpen()
 	switch {
-	case f.hash.id != g.hash.id:
-		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.hash.id, g.hash.id)
+	case f.id != g.id:
+		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.id, g.id)
 	case f.plan.Probes != g.plan.Probes:
 		return fmt.Errorf("%w: one has k %d, the other %d", ErrUnlike, f.plan.Probes, g.plan.Probes)
 	case g.bits.Blocks%f.bits.Blocks != 0:
@@ -314,7 +284,7 @@ func (f *Shared) Close() error {
 }
 
 func (f *Shared) String() string {
-	return fmt.Sprintf("shared filter: %v; %v", f.plan, f.hash.id)
+	return fmt.Sprintf("shared filter: %v; %v", f.plan, f.id)
 }
 
 // mustBeOpen is for saving; see [Filter.mustBeOpen].

@@ -3,7 +3,6 @@ package bloom
 import (
 	"fmt"
 	"io"
-	"maps"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -22,11 +21,12 @@ import (
 // with a secret it is SipHash-2-4. Concurrency is as for Filter: any number of
 // readers, or one writer.
 type SplitBlock struct {
+	Hasher
+	Metadata
+
 	bits   kernel.Split
-	hash   hasher
 	plan   Plan
 	added  uint64
-	meta   map[string]string
 	memory *memory.Mapping
 }
 
@@ -57,7 +57,7 @@ func (c Config) NewSplitBlock() (*SplitBlock, error) {
 	}
 	return &SplitBlock{
 		bits:   kernel.Split{Words: words, Blocks: plan.Blocks},
-		hash:   hash,
+		Hasher: hash,
 		plan:   plan,
 		memory: mapping,
 	}, nil
@@ -81,7 +81,7 @@ func (f *SplitBlock) Add(key []byte) bool {
 func (f *SplitBlock) AddString(key string) bool { return f.Add(stringBytes(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
-func (f *SplitBlock) AddUint64(key uint64) bool { return f.AddHash(f.hash.integer(key)) }
+func (f *SplitBlock) AddUint64(key uint64) bool { return f.AddHash(f.integer(key)) }
 
 // AddHash is Add for a key that is hashed already; see [Filter.AddHash].
 func (f *SplitBlock) AddHash(h uint64) bool {
@@ -100,7 +100,7 @@ func (f *SplitBlock) Contains(key []byte) bool { return f.ContainsHash(f.hashOf(
 func (f *SplitBlock) ContainsString(key string) bool { return f.Contains(stringBytes(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
-func (f *SplitBlock) ContainsUint64(key uint64) bool { return f.ContainsHash(f.hash.integer(key)) }
+func (f *SplitBlock) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }
 
 // ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
 func (f *SplitBlock) ContainsHash(h uint64) bool {
@@ -112,12 +112,12 @@ func (f *SplitBlock) ContainsHash(h uint64) bool {
 // AddMany adds the keys as if one after the other and returns how many were
 // certainly new; see [Filter.AddMany].
 func (f *SplitBlock) AddMany(keys [][]byte, isNew []bool) int {
-	return f.hash.hashMany(keys, isNew, f.addBatch)
+	return f.hashMany(keys, isNew, f.addBatch)
 }
 
 // AddStrings is AddMany for strings.
 func (f *SplitBlock) AddStrings(keys []string, isNew []bool) int {
-	return f.hash.hashStrings(keys, isNew, f.addBatch)
+	return f.hashStrings(keys, isNew, f.addBatch)
 }
 
 // AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
@@ -135,12 +135,12 @@ func (f *SplitBlock) addBatch(hashes []uint64, isNew []bool) int {
 // ContainsMany returns how many of the keys are probably in the filter; see
 // [Filter.ContainsMany].
 func (f *SplitBlock) ContainsMany(keys [][]byte, found []bool) int {
-	return f.hash.hashMany(keys, found, f.containsBatch)
+	return f.hashMany(keys, found, f.containsBatch)
 }
 
 // ContainsStrings is ContainsMany for strings.
 func (f *SplitBlock) ContainsStrings(keys []string, found []bool) int {
-	return f.hash.hashStrings(keys, found, f.containsBatch)
+	return f.hashStrings(keys, found, f.containsBatch)
 }
 
 // ContainsHashes is ContainsMany for keys that are hashed already; see
@@ -155,21 +155,12 @@ func (f *SplitBlock) containsBatch(hashes []uint64, found []bool) int {
 	return n
 }
 
-// Hash returns the hash of key that AddHash and ContainsHash take.
-func (f *SplitBlock) Hash(key []byte) uint64 { return f.hash.bytes(key) }
-
-// HashString is Hash for a string.
-func (f *SplitBlock) HashString(key string) uint64 { return f.hash.string(key) }
-
-// HashIdentity says which hash fills the filter.
-func (f *SplitBlock) HashIdentity() HashIdentity { return f.hash.id }
-
 // hashOf is hash.bytes with the hash that Parquet's readers expect in front.
 func (f *SplitBlock) hashOf(key []byte) uint64 {
-	if f.hash.id == (HashIdentity{XXH64, 0}) {
+	if f.id == (HashIdentity{XXH64, 0}) {
 		return xxhash.Sum64(key)
 	}
-	return f.hash.bytes(key)
+	return f.Hash(key)
 }
 
 // Plan returns the sizing in force: n, p, m and k.
@@ -199,26 +190,6 @@ func measureSplitBlock(words []uint64) (rate float64, set int) {
 	return rate, set
 }
 
-// SetSecret gives a keyed filter that was read from a file its secret; see
-// [Filter.SetSecret].
-func (f *SplitBlock) SetSecret(secret []byte) error { return f.hash.unlock(secret) }
-
-// NeedsSecret reports whether SetSecret must be called before keys can be
-// hashed.
-func (f *SplitBlock) NeedsSecret() bool { return f.hash.locked }
-
-// Meta returns a copy of the user metadata that the file carries.
-func (f *SplitBlock) Meta() map[string]string { return maps.Clone(f.meta) }
-
-// SetMeta replaces the user metadata; see [Filter.SetMeta].
-func (f *SplitBlock) SetMeta(meta map[string]string) error {
-	if _, err := appendMeta(nil, meta); err != nil {
-		return err
-	}
-	f.meta = maps.Clone(meta)
-	return nil
-}
-
 // Clone returns a filter with the same bits in memory of its own. It panics when
 // there is no memory for it.
 func (f *SplitBlock) Clone() *SplitBlock {
@@ -229,16 +200,22 @@ func (f *SplitBlock) Clone() *SplitBlock {
 	}
 	copy(words, f.bits.Words)
 	f.keepAlive()
-	g := *f
-	g.bits.Words, g.memory, g.meta = words, mapping, maps.Clone(f.meta)
-	return &g
+	g := &SplitBlock{
+		Hasher: f.Hasher,
+		bits:   kernel.Split{Words: words, Blocks: f.bits.Blocks},
+		plan:   f.plan,
+		added:  f.added,
+		memory: mapping,
+	}
+	g.note(f.noted())
+	return g
 }
 
 // Equal reports whether f and g have the same hash, size and bits.
 func (f *SplitBlock) Equal(g *SplitBlock) bool {
 	f.mustBeOpen()
 	g.mustBeOpen()
-	equal := f.hash.id == g.hash.id && slices.Equal(f.bits.Words, g.bits.Words)
+	equal := f.id == g.id && slices.Equal(f.bits.Words, g.bits.Words)
 	f.keepAlive()
 	g.keepAlive()
 	return equal
@@ -267,7 +244,7 @@ func (f *SplitBlock) Close() error {
 	return f.memory.Close()
 }
 
-func (f *SplitBlock) String() string { return fmt.Sprintf("split blocks: %v; %v", f.plan, f.hash.id) }
+func (f *SplitBlock) String() string { return fmt.Sprintf("split blocks: %v; %v", f.plan, f.id) }
 
 func (f *SplitBlock) keepAlive() { runtime.KeepAlive(f) }
 
@@ -275,7 +252,7 @@ func (f *SplitBlock) keepAlive() { runtime.KeepAlive(f) }
 func (f *SplitBlock) stored() *stored {
 	f.mustBeOpen()
 	return newStored(
-		header{kind: kindSplitBlock, scheme: schemeSplit, hash: f.hash.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.meta},
+		header{kind: kindSplitBlock, scheme: schemeSplit, hash: f.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.noted()},
 		f.added,
 		[]section{{kind: sectionSplit, probes: splitProbes, blocks: f.plan.Blocks}},
 		[][]uint64{f.bits.Words},
@@ -288,14 +265,15 @@ func splitBlockFrom(s *stored) (*SplitBlock, error) {
 		return nil, err
 	}
 	e := s.sections[0]
-	return &SplitBlock{
+	f := &SplitBlock{
 		bits:   kernel.Split{Words: s.words[0], Blocks: e.blocks},
-		hash:   storedHasher(s.hash),
+		Hasher: storedHasher(s.hash),
 		added:  s.added,
 		plan:   Plan{Keys: s.keys, Rate: s.rate, Bits: e.blocks * kernel.SplitBlockBits, Probes: splitProbes, Blocks: e.blocks, Layout: SplitBlocks},
-		meta:   s.meta,
 		memory: s.memory[0],
-	}, nil
+	}
+	f.note(s.meta)
+	return f, nil
 }
 
 // WriteTo writes the filter as a file; see [Filter.WriteTo].

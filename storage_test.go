@@ -222,7 +222,7 @@ func TestSaveKeepsTheOldFile(t *testing.T) {
 	if err := g.SetMeta(large); !errors.Is(err, ErrLimit) || g.Meta() != nil {
 		t.Errorf("SetMeta of more than a page: got error %v and %d entries, want ErrLimit and none", err, len(g.Meta()))
 	}
-	g.meta = large // as SetMeta never does: now WriteTo fails
+	g.note(large) // as SetMeta never does: now WriteTo fails
 	if err := g.Save(path); !errors.Is(err, ErrLimit) {
 		t.Errorf("Save of too much metadata: got error %v, want ErrLimit", err)
 	}
@@ -244,7 +244,7 @@ func TestMetaRoom(t *testing.T) {
 	const room = pageBytes - 4 - headerMetaOffset - 2 - 4 // less the checksum, the count and two lengths
 	for n, want := range map[int]error{room: nil, room + 1: ErrLimit, math.MaxUint16 + 1: ErrLimit} {
 		for _, meta := range []map[string]string{{strings.Repeat("k", n): ""}, {"": strings.Repeat("v", n)}} {
-			f.meta = nil
+			f.note(nil)
 			if err := f.SetMeta(meta); !errors.Is(err, want) {
 				t.Errorf("SetMeta of %d bytes: got error %v, want %v", n, err, want)
 			}

@@ -63,14 +63,6 @@ func (s *stored) mustHold(kind uint16) error {
 	return fmt.Errorf("%w: the file holds %s: use %s", ErrVersion, kinds[s.kind].name, kinds[s.kind].loader)
 }
 
-// refuseMeta is for kinds that have no metadata, and would lose them.
-func (s *stored) refuseMeta() error {
-	if len(s.meta) > 0 {
-		return fmt.Errorf("%w: metadata, which %s does not keep", ErrFormat, kinds[s.kind].name)
-	}
-	return nil
-}
-
 // body is the checksummed part of a file as it streams by, out or in.
 type body struct {
 	sums []byte // of whole spans

@@ -113,7 +113,7 @@ func (c Config) Create(path string, meta map[string]string) (*Filter, error) {
 		u.close()
 		return nil, err
 	}
-	f.hash, f.plan, f.readOnly, f.update = hash, plan, true, u
+	f.Hasher, f.plan, f.readOnly, f.update = hash, plan, true, u
 	return f, nil
 }
 

@@ -69,7 +69,7 @@ func (c ScalableConfig) Create(path string) (*Scalable, error) {
 	if err != nil {
 		return nil, err
 	}
-	layers := layersFrom(s, f.hash)
+	layers := layersFrom(s, f.Hasher)
 	f.chain.Store(newChain(layers, layerRoom(plan)))
 	f.update = u
 	return f, nil
@@ -124,7 +124,7 @@ func (f *Scalable) touch(hashes ...uint64) {
 // update.
 func (f *Scalable) nextLayer(plan Plan) (*Shared, error) {
 	if f.update == nil {
-		return newLayer(plan, f.hash)
+		return newLayer(plan, f.Hasher)
 	}
 	if len(f.update.sections) == maxSections {
 		return nil, fmt.Errorf("%w: the file has %d layers already", ErrRate, maxSections)
@@ -136,7 +136,7 @@ func (f *Scalable) nextLayer(plan Plan) (*Shared, error) {
 	return &Shared{
 		bits:    kernel.Paired{Words: words, Blocks: plan.Blocks, Rows: kernel.RowsFor(plan.Probes / 2)},
 		stripes: kernel.NewStripes(plan.Blocks),
-		hash:    f.hash,
+		Hasher:  f.Hasher,
 		plan:    plan,
 		memory:  mapping,
 	}, nil

@@ -50,8 +50,10 @@ import (
 // and the rate rises above p until that generation is forgotten. So long
 // [Window.Err] returns an error that says why.
 type Window struct {
+	Hasher
+	Metadata
+
 	config WindowConfig
-	hash   hasher
 	chain  atomic.Pointer[chain]
 	first  Plan // of the first layer of each generation
 
@@ -127,7 +129,7 @@ func (c WindowConfig) New() (*Window, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Secret = nil // the hasher has it
+	c.Secret = nil // the Hasher has it
 	w, err := c.empty(layers[0], hash, c.Generations+2)
 	if err != nil {
 		return nil, err
@@ -159,10 +161,10 @@ func (c WindowConfig) step() int64 {
 
 // empty makes a window with clean first layers for this many generations, and no
 // chain yet.
-func (c WindowConfig) empty(first Plan, hash hasher, generations int) (*Window, error) {
+func (c WindowConfig) empty(first Plan, hash Hasher, generations int) (*Window, error) {
 	w := &Window{
 		config: c,
-		hash:   hash,
+		Hasher: hash,
 		first:  first,
 		step:   c.step(),
 		clean:  make(chan *Shared, c.Generations+2),
@@ -274,13 +276,13 @@ func (w *Window) clear(layers []*Shared) {
 
 // Add puts key into the window and reports whether it is certainly new: not
 // added in the last Span. Added again it is remembered from now on.
-func (w *Window) Add(key []byte) bool { return w.AddHash(w.hash.bytes(key)) }
+func (w *Window) Add(key []byte) bool { return w.AddHash(w.Hash(key)) }
 
 // AddString is Add for a string: the same bytes give the same bits.
-func (w *Window) AddString(key string) bool { return w.AddHash(w.hash.string(key)) }
+func (w *Window) AddString(key string) bool { return w.AddHash(w.HashString(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
-func (w *Window) AddUint64(key uint64) bool { return w.AddHash(w.hash.integer(key)) }
+func (w *Window) AddUint64(key uint64) bool { return w.AddHash(w.integer(key)) }
 
 // AddHash is Add for a key that is hashed already; see [Filter.AddHash].
 func (w *Window) AddHash(h uint64) bool {
@@ -312,12 +314,12 @@ func (w *Window) AddHash(h uint64) bool {
 // AddMany adds the keys one after the other, between those of other goroutines,
 // and returns how many were certainly new; see [Filter.AddMany].
 func (w *Window) AddMany(keys [][]byte, isNew []bool) int {
-	return w.hash.hashMany(keys, isNew, w.addBatch)
+	return w.hashMany(keys, isNew, w.addBatch)
 }
 
 // AddStrings is AddMany for strings.
 func (w *Window) AddStrings(keys []string, isNew []bool) int {
-	return w.hash.hashStrings(keys, isNew, w.addBatch)
+	return w.hashStrings(keys, isNew, w.addBatch)
 }
 
 // AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
@@ -377,13 +379,13 @@ func (w *Window) addTo(c *chain, s *sieve, isNew []bool, bounded bool) (added in
 
 // Contains reports whether key was probably added in the last Span(1+1/G). False
 // is certain: it was not added in the last Span.
-func (w *Window) Contains(key []byte) bool { return w.ContainsHash(w.hash.bytes(key)) }
+func (w *Window) Contains(key []byte) bool { return w.ContainsHash(w.Hash(key)) }
 
 // ContainsString is Contains for a string.
-func (w *Window) ContainsString(key string) bool { return w.ContainsHash(w.hash.string(key)) }
+func (w *Window) ContainsString(key string) bool { return w.ContainsHash(w.HashString(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
-func (w *Window) ContainsUint64(key uint64) bool { return w.ContainsHash(w.hash.integer(key)) }
+func (w *Window) ContainsUint64(key uint64) bool { return w.ContainsHash(w.integer(key)) }
 
 // ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
 func (w *Window) ContainsHash(h uint64) bool { return w.now().containsHash(h) }
@@ -391,12 +393,12 @@ func (w *Window) ContainsHash(h uint64) bool { return w.now().containsHash(h) }
 // ContainsMany returns how many of the keys Contains would find; see
 // [Filter.ContainsMany].
 func (w *Window) ContainsMany(keys [][]byte, found []bool) int {
-	return w.hash.hashMany(keys, found, w.containsBatch)
+	return w.hashMany(keys, found, w.containsBatch)
 }
 
 // ContainsStrings is ContainsMany for strings.
 func (w *Window) ContainsStrings(keys []string, found []bool) int {
-	return w.hash.hashStrings(keys, found, w.containsBatch)
+	return w.hashStrings(keys, found, w.containsBatch)
 }
 
 // ContainsHashes is ContainsMany for keys that are hashed already; see
@@ -408,15 +410,6 @@ func (w *Window) ContainsHashes(hashes []uint64, found []bool) int {
 func (w *Window) containsBatch(hashes []uint64, found []bool) int {
 	return w.now().containsBatch(hashes, found)
 }
-
-// Hash returns the hash of key that AddHash and ContainsHash take.
-func (w *Window) Hash(key []byte) uint64 { return w.hash.bytes(key) }
-
-// HashString is Hash for a string.
-func (w *Window) HashString(key string) uint64 { return w.hash.string(key) }
-
-// HashIdentity says which hash fills the window.
-func (w *Window) HashIdentity() HashIdentity { return w.hash.id }
 
 // Span is the time for which a key is found at least.
 func (w *Window) Span() time.Duration { return w.config.Span }
@@ -455,21 +448,17 @@ func (w *Window) mustBeOpen() {
 }
 
 func (w *Window) String() string {
-	return fmt.Sprintf("window of %v: %d generations of %v; %v", w.config.Span, w.config.Generations+1, w.first, w.hash.id)
+	return fmt.Sprintf("window of %v: %d generations of %v; %v", w.config.Span, w.config.Generations+1, w.first, w.id)
 }
-
-// NeedsSecret reports whether the window was read from a file and is keyed: then
-// hashing keys panics until SetSecret.
-func (w *Window) NeedsSecret() bool { return w.hash.locked }
 
 // SetSecret gives a keyed window that was read from a file its secret; see
 // [Filter.SetSecret]. It must run before the window is shared.
 func (w *Window) SetSecret(secret []byte) error {
-	if err := w.hash.unlock(secret); err != nil {
+	if err := w.Hasher.SetSecret(secret); err != nil {
 		return err
 	}
 	for _, layer := range w.chain.Load().layers {
-		layer.hash = w.hash
+		layer.Hasher = w.Hasher
 	}
 	return nil
 }
@@ -495,9 +484,10 @@ func (w *Window) stored() (*stored, error) {
 	s := newStored(header{
 		kind:       kindWindow,
 		scheme:     schemePaired,
-		hash:       w.hash.id,
+		hash:       w.id,
 		keys:       w.config.Keys,
 		rate:       w.config.Rate,
+		meta:       w.noted(),
 		parameters: [2]uint64{uint64(w.config.Generations), uint64(w.config.Span)},
 	}, added, sections, words)
 	s.live = c
@@ -507,9 +497,6 @@ func (w *Window) stored() (*stored, error) {
 // windowFrom makes the window that a file holds, with a clock.
 func windowFrom(s *stored, now func() time.Time) (*Window, error) {
 	if err := s.mustHold(kindWindow); err != nil {
-		return nil, err
-	}
-	if err := s.refuseMeta(); err != nil {
 		return nil, err
 	}
 	c := WindowConfig{Keys: s.keys, Rate: s.rate, Now: now}
@@ -534,6 +521,7 @@ func windowFrom(s *stored, now func() time.Time) (*Window, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.note(s.meta)
 	var starts []int64
 	for _, e := range slices.Backward(s.sections) {
 		starts = append(starts, e.start-w.origin.UnixNano())

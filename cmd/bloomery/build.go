@@ -184,7 +184,7 @@ func (b *buildCommand) note(f *filterFile, meta map[string]string, tell *teller)
 		return n.SetMeta(meta)
 	}
 	if len(b.meta) > 0 {
-		return usagef("--meta: files of a %s in the format %s keep no metadata: leave it out, or build a filter or a splitblock", f.kind, f.format())
+		return usagef("--meta: files of a %s in the format %s keep no metadata: leave it out, or build a file of our own", f.kind, f.format())
 	}
 	if b.normalize != "" {
 		tell.warnNotNoted(f, b.normalize)

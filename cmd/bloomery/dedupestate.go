@@ -57,7 +57,7 @@ func (d *dedupeCommand) openState(sources []*source, limit *limit) (remembered, 
 		if err != nil {
 			return nil, d.stateError(err)
 		}
-		err = d.refuseKeys(f.NeedsSecret(), nil)
+		err = d.refuseKeys(f.NeedsSecret(), f.Meta())
 		if err == nil {
 			err = d.suitsScalable(f.Config())
 		}

@@ -23,7 +23,7 @@ func newMeta() *cobra.Command {
 		Long: `Meta prints the notes in the filter file F, all or those of some keys, or changes
 them: KEY=VALUE sets one, KEY= takes it away. The file is written beside and then
 renamed. Source, date and licence are good things to note; "normalize" is
-build's. Files of a filter and of a splitblock have notes.`,
+build's. Files of other programs have no room for notes.`,
 		Example: `  bloomery meta list.bloom
   bloomery meta list.bloom source=hashlookup date=2026-11-01
   bloomery meta list.bloom licence`,
@@ -51,7 +51,7 @@ func (c *metaCommand) run(cmd *cobra.Command, args []string) error {
 	defer f.Close()
 	n, ok := f.Filter.(noted)
 	if !ok || f.foreign != nil {
-		return fmt.Errorf("%s: a %s in the format %s keeps no notes: those of a filter and a splitblock of ours do", f.path, f.kind, f.format())
+		return fmt.Errorf("%s: a %s in the format %s keeps no notes: files of our own do", f.path, f.kind, f.format())
 	}
 	meta := n.Meta()
 	if meta == nil {
