@@ -214,8 +214,8 @@ func readWords(r io.Reader, length uint64, pass func([]uint64)) (words []uint64,
 // of keys the plan has the number that fills half of the bits. The errors are
 // those of [ClassicConfig.ReadBits].
 func ReadSplitBlockBits(r io.Reader, blocks uint64) (*SplitBlock, error) {
-	if blocks == 0 || blocks > splitBlocks.maxBlocks {
-		return nil, fmt.Errorf("%w: from 1 to %d split blocks, not %d", ErrConfig, splitBlocks.maxBlocks, blocks)
+	if blocks == 0 || blocks > splitBlocks.MaxBlocks {
+		return nil, fmt.Errorf("%w: from 1 to %d split blocks, not %d", ErrConfig, splitBlocks.MaxBlocks, blocks)
 	}
 	bits := blocks * kernel.SplitBlockBits
 	keys := max(uint64(float64(bits)*math.Ln2/splitProbes), 1)

@@ -8,6 +8,7 @@ import (
 	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/rate"
 	"github.com/bloomery/bloom/internal/scheme"
+	"github.com/bloomery/bloom/internal/sizing"
 )
 
 // ClassicConfig says what [Classic] to make. m and k can be set in three ways:
@@ -46,16 +47,10 @@ const classicBitsPerKey = 10
 // 64 of them find a stranger as rarely as its 64-bit hash meets another key's.
 const mostTriedProbes = 64
 
-// classicBits is the geometry of a filter that any bits of may be set.
-var classicBits = geometry{
-	layout:    AnyBits,
-	name:      "any bits",
-	blockBits: 1,
-	maxBlocks: scheme.MaxBits,
-	probes:    fromOneTo(mostTriedProbes),
-	minRate:   1e-18,
-	rate:      rate.Classic,
-}
+// minRate is the least rate that is planned for.
+const minRate = 1e-18
+
+var allProbes = fromOneTo(mostTriedProbes)
 
 func fromOneTo(last int) []int {
 	all := make([]int, last)
@@ -138,20 +133,23 @@ func (c *ClassicConfig) applyFormula(def *scheme.Scheme) (err error) {
 	return err
 }
 
-// planUnits is Config.plan in steps of the scheme's unit.
+// planUnits finds the size in steps of the scheme's unit.
 func (c ClassicConfig) planUnits(def *scheme.Scheme) (Plan, error) {
-	g := classicBits
-	g.blockBits = def.Unit
-	g.maxBlocks = scheme.MaxBits / def.Unit
-	g.rate = func(n, units uint64, probes int) float64 { return rate.Classic(n, units*def.Unit, probes) }
-	if c.Probes != 0 {
-		g.probes = []int{c.Probes}
-	} else {
-		g.probes = g.probes[def.MinProbes-1 : max(min(def.MaxProbes, c.mostUseful()), def.MinProbes)]
+	g := sizing.Geometry{
+		BlockBits: def.Unit,
+		MaxBlocks: scheme.MaxBits / def.Unit,
+		MinRate:   minRate,
+		Rate:      func(n, units uint64, probes int) float64 { return rate.Classic(n, units*def.Unit, probes) },
 	}
-	p, err := Config{Keys: c.Keys, Rate: c.Rate, Bits: c.Bits, Budget: c.Budget}.plan(&g)
-	p.Blocks = p.Bits // AnyBits counts single bits, whatever the scheme rounds to
-	return p, err
+	if c.Probes != 0 {
+		g.Probes = []int{c.Probes}
+	} else {
+		g.Probes = allProbes[def.MinProbes-1 : max(min(def.MaxProbes, c.mostUseful()), def.MinProbes)]
+	}
+	size, err := g.Fit(sizing.Want{Keys: c.Keys, Rate: c.Rate, Bits: c.Bits, Budget: c.Budget})
+	bits := size.Blocks * def.Unit
+	// AnyBits counts single bits, whatever the scheme rounds to.
+	return Plan{Keys: size.Keys, Rate: size.Rate, Bits: bits, Probes: size.Probes, Blocks: bits, Layout: AnyBits}, err
 }
 
 // hasher is what the scheme hashes by. Foreign schemes have their own hashes; a

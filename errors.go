@@ -4,21 +4,22 @@ import (
 	"errors"
 
 	"github.com/bloomery/bloom/internal/memory"
+	"github.com/bloomery/bloom/internal/sizing"
 )
 
 // Errors of sizing, returned by [Config.Plan] and every constructor.
 var (
 	// ErrConfig: a Config that does not determine a filter, or contradicts
 	// itself.
-	ErrConfig = errors.New("bloom: bad config")
+	ErrConfig = sizing.ErrConfig
 
 	// ErrRate: a false-positive rate that the layout or the 64-bit hash cannot
 	// keep for so many keys.
-	ErrRate = errors.New("bloom: rate out of reach")
+	ErrRate = sizing.ErrRate
 
 	// ErrBudget: the filter would need more bytes than it was allowed. The
 	// message names the bytes.
-	ErrBudget = errors.New("bloom: over budget")
+	ErrBudget = sizing.ErrBudget
 
 	// ErrFull: [Window.TryAddHashes] was given more keys than [Window.SetLimits]
 	// allows in a generation.

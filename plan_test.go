@@ -362,22 +362,6 @@ func TestPlanReachesItsLimits(t *testing.T) {
 	}
 }
 
-func TestLeastTrue(t *testing.T) {
-	for first := uint64(1); first < 12; first++ {
-		for last := first - 1; last < 40; last++ {
-			for truth := uint64(0); truth < 42; truth++ {
-				want := max(truth, first)
-				if want > last {
-					want = 0
-				}
-				if got := leastTrue(first, last, func(i uint64) bool { return i >= truth }); got != want {
-					t.Errorf("leastTrue(%d, %d) of i >= %d = %d, want %d", first, last, truth, got, want)
-				}
-			}
-		}
-	}
-}
-
 // TestBlockArithmetic checks hi64(h*B) up to the limit of 2^33 blocks: the block
 // is in range, rises with h, and folds.
 func TestBlockArithmetic(t *testing.T) {

@@ -86,7 +86,7 @@ func (f *Filter) Report() Report {
 // query that falls there, and how many bits are set.
 func sampled(plan Plan, measure func(block uint64) (found float64, set int)) Report {
 	var rates, sets rate.Moments
-	blockBits := plan.Layout.geometry().blockBits
+	blockBits := plan.Layout.geometry().BlockBits
 	// A stride through all blocks: they are alike but for chance, as the hash
 	// spreads the keys evenly.
 	sample := sampleBytes * 8 / blockBits

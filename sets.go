@@ -97,7 +97,7 @@ func (p Plan) folded(by uint64) Plan {
 	g := p.Layout.geometry()
 	small := p
 	small.Blocks /= by
-	small.Bits = small.Blocks * g.blockBits
+	small.Bits = small.Blocks * g.BlockBits
 	if same, err := (Config{Bits: small.Bits, Probes: p.Probes, Rate: p.Rate}).plan(g); err == nil {
 		return same
 	}

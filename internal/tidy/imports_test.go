@@ -27,8 +27,17 @@ var (
 	hashes = []string{"github.com/zeebo/xxh3", "github.com/cespare/xxhash/v2", "github.com/twmb/murmur3", "github.com/dchest/siphash"}
 
 	// Each step of the one-way street includes the ones to its left:
-	// elementary, kernel, memory, rate, replace, scheme -> bloom -> redisbloom -> store -> server -> cmd/bloomery.
-	atRoot   = append([]string{"std", "golang.org/x/sys", "internal/elementary", "internal/kernel", "internal/memory", "internal/rate", "internal/replace", "internal/scheme"}, hashes...)
+	// elementary, kernel, memory, rate, replace, scheme, sizing -> bloom -> redisbloom -> store -> server -> cmd/bloomery.
+	atRoot = append([]string{
+		"std", "golang.org/x/sys",
+		"internal/elementary",
+		"internal/kernel",
+		"internal/memory",
+		"internal/rate",
+		"internal/replace",
+		"internal/scheme",
+		"internal/sizing",
+	}, hashes...)
 	atEngine = append([]string{"."}, atRoot...)
 	atStore  = append([]string{"redisbloom"}, atEngine...)
 	atServer = append([]string{"store"}, atStore...)
@@ -42,6 +51,7 @@ var policy = []room{
 	{dir: "internal/memory", may: []string{"std", "golang.org/x/sys"}},
 	{dir: "internal/rate", may: []string{"std", "internal/elementary"}},
 	{dir: "internal/replace", may: []string{"std"}},
+	{dir: "internal/sizing", may: []string{"std", "internal/elementary", "internal/rate"}},
 	{dir: "internal/scheme", may: append([]string{"std", "golang.org/x/sys", "internal/elementary"}, hashes...)},
 	// The library opens files and maps memory, but talks to nobody and runs nothing.
 	{dir: ".", may: atRoot, never: []string{"net", "net/http", "os/exec"}},
