@@ -37,13 +37,23 @@ const (
 
 // Do replaces the file at a place by one that write fills. The stage has a meaning
 // only with an error, which is that of write or of the step that failed. The
-// temporary file does not outlive a failure, as others may need its room.
+// temporary file does not outlive a failure, or a panic of write, as others may need
+// its room.
 func Do[F File](place Place[F], write func(F) error) (Stage, error) {
 	file, err := place.Create()
 	if err != nil {
 		return Unwritten, err
 	}
-	if err = write(file); err == nil {
+	panicked := true
+	defer func() {
+		if panicked {
+			file.Close()
+			place.Remove()
+		}
+	}()
+	err = write(file)
+	panicked = false
+	if err == nil {
 		err = file.Sync()
 	}
 	if closeErr := file.Close(); err == nil {
