@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
 	"github.com/spf13/cobra"
 )
@@ -71,11 +73,11 @@ func (a *addCommand) run(cmd *cobra.Command, args []string) error {
 	if err := unlock(a.secret, f); err != nil {
 		return err
 	}
-	sources, err := findSources(args[1:], cmd.InOrStdin())
+	sources, err := lines.Find(args[1:], cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
+	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
 	watching.Store(tell)
 	if err := f.recordNormalize(a.normalize, tell); err != nil {
 		return err
@@ -83,15 +85,14 @@ func (a *addCommand) run(cmd *cobra.Command, args []string) error {
 	if err := a.refuseGrow(f); err != nil {
 		return err
 	}
-	hintTerminal(tell, sources)
+	lines.HintTerminal(tell, sources)
 	run := &addRun{addCommand: a, file: f, tell: tell}
-	err = run.do(&lineReader{
-		sources:    sources,
-		separator:  separator(a.null),
-		count:      tell.read,
-		beforeWait: func() error { return nil },
+	err = run.do(&lines.Reader{
+		Sources:   sources,
+		Separator: separator(a.null),
+		Count:     tell.Read,
 	})
-	tell.finish()
+	tell.Finish()
 	if err != nil {
 		return err
 	}
@@ -106,20 +107,20 @@ type addRun struct {
 	*addCommand
 	file  *filterFile
 	gauge *gauge // nil: the filter grows
-	tell  *teller
+	tell  *lines.Reporter
 
 	before bloom.Report
 
 	lines, isNew uint64
 }
 
-func (r *addRun) do(reader *lineReader) error {
+func (r *addRun) do(reader *lines.Reader) error {
 	r.before = r.file.Report()
 	if err := r.begin(); err != nil {
 		return err
 	}
-	return reader.each(func(b batch) error {
-		keys, err := r.file.keys.keysOf(b.keys)
+	return reader.Each(func(b lines.Batch) error {
+		keys, err := r.file.keys.keysOf(b.Keys)
 		for err == nil && len(keys) > 0 {
 			var some [][]byte
 			some, keys = r.gauge.cut(keys)
@@ -139,17 +140,6 @@ func (r *addRun) add(keys [][]byte) error {
 	}
 	level, report := r.gauge.add(isNew)
 	return r.watch(level, report)
-}
-
-// cut cuts off as many keys as may be added before the gauge, which may be nil,
-// has to look again: a thousand keys at once would fill a small filter many times
-// over.
-func (g *gauge) cut(keys [][]byte) (now, later [][]byte) {
-	n := len(keys)
-	if g != nil {
-		n = int(min(int64(n), max(g.left(), 1)))
-	}
-	return keys[:n], keys[n:]
 }
 
 // growing are filters that make room themselves, and say when they no longer can.
@@ -184,7 +174,7 @@ func (r *addRun) mayGrow() error {
 	}
 	if _, ok := g.(*chainFilter); ok {
 		return fmt.Errorf("%s: %w: it was made for %s keys and takes no more; the file stays as it was: build a larger one from its keys",
-			r.file.path, g.Err(), commas(r.file.Plan().Keys))
+			r.file.path, g.Err(), human.Commas(r.file.Plan().Keys))
 	}
 	if r.allowOverfull {
 		return nil
@@ -198,14 +188,14 @@ func (r *addRun) watch(level float64, report bloom.Report) error {
 	case level == 0:
 	case level < 1 && r.grow: // as it should be
 	case level < 1:
-		r.tell.warn("%s", nearlyFull(report))
+		r.tell.Warn("%s", human.NearlyFull(report))
 	case r.allowOverfull:
-		r.tell.warn("%s", overfull(report))
+		r.tell.Warn("%s", human.Overfull(report))
 	case r.grow:
 		return r.startGrowing(report)
 	default:
 		return fmt.Errorf("%s: %s, after %s; the file stays as it was: build a larger one, or give --grow, or --allow-overfull to go on at a higher rate",
-			r.file.path, overfull(report), count(r.lines, "line"))
+			r.file.path, human.Overfull(report), human.Count(r.lines, "line"))
 	}
 	return nil
 }
@@ -231,10 +221,10 @@ func (r *addRun) startGrowing(now bloom.Report) error {
 	r.file.Filter, r.file.kind, r.gauge = s, kindOf(s), nil
 	planned := s.Config().Rate
 	if now.Rate > planned {
-		r.tell.warn("%s: its rate is past what was planned and will not come down: build a larger one from its keys", r.file.path)
+		r.tell.Warn("%s: its rate is past what was planned and will not come down: build a larger one from its keys", r.file.path)
 	}
 	inAll := planned - now.Plan.Rate + max(now.Rate, now.Plan.Rate) // that of the layers to come, and of this one
-	r.tell.say("%s: is full and now a scalable filter, planned for a rate of %s in all", r.file.path, oneIn(min(inAll, 1)))
+	r.tell.Say("%s: is full and now a scalable filter, planned for a rate of %s in all", r.file.path, human.OneIn(min(inAll, 1)))
 	return nil
 }
 
@@ -247,7 +237,7 @@ type addedJSON struct {
 
 	Mistaken float64 `json:"mistaken_expected"` // of these, new lines that were taken for old ones
 	Kind     string  `json:"kind"`
-	filterJSON
+	human.FilterJSON
 }
 
 func (r *addRun) report(cmd *cobra.Command) error {
@@ -258,10 +248,10 @@ func (r *addRun) report(cmd *cobra.Command) error {
 	seen := r.lines - r.isNew
 	mistaken := r.file.mistakenBy(r.before, r.isNew, r.lines)
 	if r.asJSON {
-		return printJSON(cmd.OutOrStdout(), addedJSON{r.file.path, r.lines, r.isNew, seen, mistaken, r.file.kind, describeFilter(now)})
+		return printJSON(cmd.OutOrStdout(), addedJSON{r.file.path, r.lines, r.isNew, seen, mistaken, r.file.kind, human.Describe(now)})
 	}
-	r.tell.say("%s: %s, %s new, %s", r.file.path, count(r.lines, "line"), commas(r.isNew), seenBefore(seen, mistaken))
-	r.tell.say("%s: %s", r.file.path, state(now))
+	r.tell.Say("%s: %s, %s new, %s", r.file.path, human.Count(r.lines, "line"), human.Commas(r.isNew), human.SeenBefore(seen, mistaken))
+	r.tell.Say("%s: %s", r.file.path, human.Fullness(now))
 	return nil
 }
 
@@ -269,20 +259,6 @@ func (r *addRun) report(cmd *cobra.Command) error {
 // reason to lose the lines.
 func (r *addRun) warnWindow(w *bloom.Window) {
 	if err := w.Err(); err != nil {
-		r.tell.warn("%v", err)
+		r.tell.Warn("%v", err)
 	}
-}
-
-// resumeGauge watches a filter that has keys already. It returns the highest
-// level that is behind it.
-func resumeGauge(f reported) (g *gauge, level float64, r bloom.Report) {
-	g = &gauge{filter: f, levels: fullness}
-	r = f.Report()
-	for len(g.levels) > 0 && passed(g.levels[0], r) {
-		level, g.levels = g.levels[0], g.levels[1:]
-	}
-	if len(g.levels) > 0 {
-		g.lookAt = g.before(r.Keys)
-	}
-	return g, level, r
 }

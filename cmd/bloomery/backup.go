@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/store"
 	"github.com/spf13/cobra"
 )
@@ -54,7 +56,7 @@ func (c *backupCommand) run(cmd *cobra.Command) error {
 		return usagef("name the server's data directory and that of the backup: bloomery backup --data DIR --to DIR")
 	}
 	if info, err := os.Stat(c.data); err != nil {
-		return inputError(c.data, err)
+		return lines.FileError(c.data, err)
 	} else if !info.IsDir() {
 		return fmt.Errorf("%s: is a file, and no server's data directory", c.data)
 	}
@@ -69,12 +71,12 @@ func (c *backupCommand) run(cmd *cobra.Command) error {
 	case c.asJSON:
 		return printJSON(cmd.OutOrStdout(), backupVerdict{c.to, report.Snapshot, report.Copied, report.CopiedBytes, report.Kept, report.KeptBytes, report.Took.Seconds()})
 	}
-	t := &table{to: cmd.OutOrStdout()}
-	t.row("backup", "%s", c.to)
-	t.row("checksums", "all good")
-	t.row("copied", "%s files, %s bytes", commas(uint64(report.Copied)), commas(report.CopiedBytes))
-	t.row("kept", "%s files, %s bytes, which were there", commas(uint64(report.Kept)), commas(report.KeptBytes))
-	return t.err
+	t := &human.Table{To: cmd.OutOrStdout()}
+	t.Row("backup", "%s", c.to)
+	t.Row("checksums", "all good")
+	t.Row("copied", "%s files, %s bytes", human.Commas(uint64(report.Copied)), human.Commas(report.CopiedBytes))
+	t.Row("kept", "%s files, %s bytes, which were there", human.Commas(uint64(report.Kept)), human.Commas(report.KeptBytes))
+	return t.Err
 }
 
 // backupVerdict is what backup prints with --json.

@@ -6,14 +6,16 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
 	"github.com/spf13/cobra"
 )
 
 // benchCommand is `bloomery bench`.
 type benchCommand struct {
-	keys   countFlag
-	rate   rateFlag
+	keys   human.CountFlag
+	rate   human.RateFlag
 	secret string
 	asJSON bool
 	formatFlags
@@ -86,14 +88,14 @@ func (b *benchCommand) run(cmd *cobra.Command, args []string) error {
 	if b.asJSON {
 		return printJSON(cmd.OutOrStdout(), result)
 	}
-	t := &table{to: cmd.OutOrStdout()}
-	t.row("filter", "%s, %s, %s of the bits set", result.Kind, binarySize(result.Bytes), percent(result.Fill))
-	t.row("machine", "%s, %d CPUs of which one was used", result.System, result.CPUs)
-	t.row("ns per key", "%10s %10s", "one by one", "in batches")
+	t := &human.Table{To: cmd.OutOrStdout()}
+	t.Row("filter", "%s, %s, %s of the bits set", result.Kind, human.BinarySize(result.Bytes), human.Percent(result.Fill))
+	t.Row("machine", "%s, %d CPUs of which one was used", result.System, result.CPUs)
+	t.Row("ns per key", "%10s %10s", "one by one", "in batches")
 	for _, c := range result.Costs {
-		t.row("  "+c.What, "%10.1f %10.1f", c.Single, c.Batch)
+		t.Row("  "+c.What, "%10.1f %10.1f", c.Single, c.Batch)
 	}
-	return t.err
+	return t.Err
 }
 
 // filter is a copy of the file that may be changed, or a filter half full.
@@ -118,7 +120,7 @@ func (b *benchCommand) filter(args []string) (*filterFile, error) {
 	}
 	f := &filterFile{Filter: made, kind: kindOf(made)}
 	made.Prefault()
-	hashes := make([]uint64, batchKeys)
+	hashes := make([]uint64, lines.BatchKeys)
 	random := rand.New(rand.NewPCG(1, 1))
 	for left := uint64(b.keys) / 2; left > 0; {
 		n := min(left, uint64(len(hashes)))
@@ -138,15 +140,15 @@ func benchFilter(f *filterFile) benchJSON {
 	result := benchJSON{Kind: f.kind, Bytes: r.Plan.Bytes(), Fill: r.Fill, CPUs: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	strangers := benchKeys(2, benchMostKeys)
 	// As many as leave the filter about as full as it was.
-	members := benchKeys(3, min(max(int(r.Plan.Keys/20), batchKeys), benchMostKeys))
+	members := benchKeys(3, min(max(int(r.Plan.Keys/20), lines.BatchKeys), benchMostKeys))
 	miss := benchCost{"miss",
 		perKey(strangers, 1, func(keys [][]byte) { f.Contains(keys[0]) }),
-		perKey(strangers, batchKeys, func(keys [][]byte) { f.ContainsMany(keys, nil) })}
+		perKey(strangers, lines.BatchKeys, func(keys [][]byte) { f.ContainsMany(keys, nil) })}
 	half := len(members) / 2
-	add := benchCost{"add", addCost(f, members[:half], 1), addCost(f, members[half:], batchKeys)}
+	add := benchCost{"add", addCost(f, members[:half], 1), addCost(f, members[half:], lines.BatchKeys)}
 	hit := benchCost{"hit",
 		perKey(members, 1, func(keys [][]byte) { f.Contains(keys[0]) }),
-		perKey(members, batchKeys, func(keys [][]byte) { f.ContainsMany(keys, nil) })}
+		perKey(members, lines.BatchKeys, func(keys [][]byte) { f.ContainsMany(keys, nil) })}
 	result.Costs = []*benchCost{&add, &hit, &miss}
 	return result
 }
@@ -167,7 +169,7 @@ func perKey(keys [][]byte, call int, do func([][]byte)) float64 {
 	call = min(call, len(keys))
 	done, start := 0, time.Now()
 	for {
-		for range max(batchKeys/call, 1) { // look at the clock now and then
+		for range max(lines.BatchKeys/call, 1) { // look at the clock now and then
 			at := done % (len(keys) - call + 1)
 			do(keys[at : at+call])
 			done += call

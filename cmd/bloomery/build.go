@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
 	"github.com/spf13/cobra"
 )
@@ -15,17 +17,17 @@ const defaultRate = 0.001
 // buildCommand is `bloomery build`.
 type buildCommand struct {
 	output        string
-	keys          keysFlag
-	rate          rateFlag
+	keys          human.KeysFlag
+	rate          human.RateFlag
 	kind          string
-	span          timeFlag
+	span          human.TimeFlag
 	format        string
 	scheme        string
-	bits          bitsFlag
-	probes        probesFlag
-	folds         countFlag
-	budget        sizeFlag
-	seed          seedFlag
+	bits          human.BitsFlag
+	probes        human.ProbesFlag
+	folds         human.CountFlag
+	budget        human.SizeFlag
+	seed          human.SeedFlag
 	secret        string
 	meta          []string
 	normalize     string
@@ -37,26 +39,6 @@ type buildCommand struct {
 
 	given func(flag string) bool // on the command line
 }
-
-// keysFlag is -n: a number, zero for "count all lines", or auto.
-type keysFlag struct {
-	n    countFlag
-	auto bool
-}
-
-func (f *keysFlag) Set(s string) error {
-	if f.auto = s == "auto"; f.auto {
-		return nil
-	}
-	return f.n.Set(s)
-}
-func (f *keysFlag) String() string {
-	if f.auto {
-		return "auto"
-	}
-	return f.n.String()
-}
-func (f *keysFlag) Type() string { return "N" }
 
 func newBuild() *cobra.Command {
 	b := &buildCommand{rate: defaultRate}
@@ -124,20 +106,20 @@ func (b *buildCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	exitWhenInterrupted()
-	sources, err := findSources(args, cmd.InOrStdin())
+	sources, err := lines.Find(args, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
+	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
 	watching.Store(tell)
 	f, err := b.newFile(sources, tell)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	hintTerminal(tell, sources)
-	lines, err := b.fill(f, sources, tell)
-	tell.finish()
+	lines.HintTerminal(tell, sources)
+	total, err := b.fill(f, sources, tell)
+	tell.Finish()
 	if err != nil {
 		return err
 	}
@@ -147,11 +129,11 @@ func (b *buildCommand) run(cmd *cobra.Command, args []string) error {
 	if err := replaceFile(b.output, nil, f.writeTo); err != nil {
 		return err
 	}
-	return b.report(cmd, tell, f, lines)
+	return b.report(cmd, tell, f, total)
 }
 
 // newFile makes the empty filter and what its file is to say.
-func (b *buildCommand) newFile(sources []*source, tell *teller) (f *filterFile, err error) {
+func (b *buildCommand) newFile(sources []*lines.Source, tell *lines.Reporter) (f *filterFile, err error) {
 	meta, err := parseMeta(b.meta)
 	if err != nil {
 		return nil, err
@@ -179,7 +161,7 @@ func (b *buildCommand) newFile(sources []*source, tell *teller) (f *filterFile, 
 }
 
 // note puts the metadata into the filter, if its file has any.
-func (b *buildCommand) note(f *filterFile, meta map[string]string, tell *teller) error {
+func (b *buildCommand) note(f *filterFile, meta map[string]string, tell *lines.Reporter) error {
 	if n, ok := f.Filter.(noted); ok && f.foreign == nil {
 		return n.SetMeta(meta)
 	}
@@ -187,7 +169,7 @@ func (b *buildCommand) note(f *filterFile, meta map[string]string, tell *teller)
 		return usagef("--meta: files of a %s in the format %s keep no metadata: leave it out, or build a file of our own", f.kind, f.format())
 	}
 	if b.normalize != "" {
-		tell.warnNotNoted(f, b.normalize)
+		warnNotNoted(tell, f, b.normalize)
 	}
 	return nil
 }
@@ -211,16 +193,15 @@ func parseMeta(pairs []string) (map[string]string, error) {
 }
 
 // fill adds all lines, and stops where the filter is over-full.
-func (b *buildCommand) fill(f *filterFile, sources []*source, tell *teller) (lines uint64, err error) {
+func (b *buildCommand) fill(f *filterFile, sources []*lines.Source, tell *lines.Reporter) (total uint64, err error) {
 	var watch *gauge // nil: the filter makes room itself
 	if !grows(f.Filter) && !f.unplanned() {
 		watch = newGauge(f, true)
 	}
-	reader := &lineReader{
-		sources:    sources,
-		separator:  separator(b.null),
-		count:      tell.read,
-		beforeWait: func() error { return nil },
+	reader := &lines.Reader{
+		Sources:   sources,
+		Separator: separator(b.null),
+		Count:     tell.Read,
 	}
 	var to adder = anyAdder{f}
 	if ours, ok := f.Filter.(*bloom.Filter); ok {
@@ -228,13 +209,13 @@ func (b *buildCommand) fill(f *filterFile, sources []*source, tell *teller) (lin
 			return 0, err
 		}
 	}
-	err = reader.each(func(part batch) error {
-		keys, err := f.keys.keysOf(part.keys)
+	err = reader.Each(func(part lines.Batch) error {
+		keys, err := f.keys.keysOf(part.Keys)
 		for err == nil && len(keys) > 0 {
 			var some [][]byte
 			some, keys = watch.cut(keys)
-			lines += uint64(len(some))
-			err = b.watch(f, watch, to.add(some), lines)
+			total += uint64(len(some))
+			err = b.watch(f, watch, to.add(some), total)
 		}
 		return err
 	})
@@ -243,9 +224,9 @@ func (b *buildCommand) fill(f *filterFile, sources []*source, tell *teller) (lin
 		err = closing
 	}
 	if err == nil {
-		err = b.watch(f, watch, isNew, lines)
+		err = b.watch(f, watch, isNew, total)
 	}
-	return lines, err
+	return total, err
 }
 
 // anyAdder adds to a filter of any kind.
@@ -255,21 +236,21 @@ func (a anyAdder) add(keys [][]byte) int { return a.filter.AddMany(keys, nil) }
 func (a anyAdder) finish() (int, error)  { return 0, nil }
 
 // watch refuses to go on when more different keys came than planned.
-func (b *buildCommand) watch(f *filterFile, watch *gauge, isNew int, lines uint64) error {
+func (b *buildCommand) watch(f *filterFile, watch *gauge, isNew int, total uint64) error {
 	if watch == nil {
 		g, ok := f.Filter.(growing)
 		if _, chain := f.Filter.(*chainFilter); ok && g.Err() != nil && b.allowOverfull && !chain {
 			return nil // report warns
 		}
 		if ok && g.Err() != nil {
-			return fmt.Errorf("%w, after %s lines; %s was not written: give a larger --budget, or a larger -n to begin with", g.Err(), commas(lines), b.output)
+			return fmt.Errorf("%w, after %s lines; %s was not written: give a larger --budget, or a larger -n to begin with", g.Err(), human.Commas(total), b.output)
 		}
 		return nil
 	}
 	level, r := watch.add(isNew)
 	switch planned := r.Plan.Keys; {
 	case level < 1: // as it was planned
-	case lines <= planned:
+	case total <= planned:
 		// No more lines than keys were planned for, so the estimate is too high,
 		// as where another program's hash is uneven. Look again a little later.
 		watch.levels = fullness[1:]
@@ -277,7 +258,7 @@ func (b *buildCommand) watch(f *filterFile, watch *gauge, isNew int, lines uint6
 	case b.allowOverfull: // report warns
 	default:
 		return fmt.Errorf("%s, after %s; %s was not written: give a larger -n, or --allow-overfull to go on at a higher rate",
-			overfull(r), count(lines, "line"), b.output)
+			human.Overfull(r), human.Count(total, "line"), b.output)
 	}
 	return nil
 }
@@ -289,19 +270,19 @@ type buildJSON struct {
 	New      uint64  `json:"new"`
 	Repeats  uint64  `json:"repeats"`
 	Mistaken float64 `json:"mistaken_expected"` // of these, new lines that were taken for old ones
-	filterJSON
+	human.FilterJSON
 }
 
-func (b *buildCommand) report(cmd *cobra.Command, tell *teller, f *filterFile, lines uint64) error {
+func (b *buildCommand) report(cmd *cobra.Command, tell *lines.Reporter, f *filterFile, total uint64) error {
 	r := f.condition()
-	if r.over() && lines > r.Plan.Keys {
-		tell.warn("%s", overfull(r.Report))
+	if r.Over() && total > r.Plan.Keys {
+		tell.Warn("%s", human.Overfull(r.Report))
 	}
-	mistaken := f.mistakenBy(bloom.Report{Plan: r.Plan}, r.Added, lines)
+	mistaken := f.mistakenBy(bloom.Report{Plan: r.Plan}, r.Added, total)
 	if b.asJSON {
-		return printJSON(cmd.OutOrStdout(), buildJSON{b.output, lines, r.Added, lines - r.Added, mistaken, describeFilter(r)})
+		return printJSON(cmd.OutOrStdout(), buildJSON{b.output, total, r.Added, total - r.Added, mistaken, human.Describe(r)})
 	}
-	tell.say("%s: %s, %s new, %s", b.output, count(lines, "line"), commas(r.Added), seenBefore(lines-r.Added, mistaken))
-	tell.say("%s: %s", b.output, state(r))
+	tell.Say("%s: %s, %s new, %s", b.output, human.Count(total, "line"), human.Commas(r.Added), human.SeenBefore(total-r.Added, mistaken))
+	tell.Say("%s: %s", b.output, human.Fullness(r))
 	return nil
 }

@@ -5,11 +5,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"time"
 
 	"github.com/axiomhq/hyperloglog"
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
+	"github.com/bloomery/bloom/internal/machine"
 	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/redisbloom"
 	"github.com/zeebo/xxh3"
@@ -19,23 +21,23 @@ import (
 
 // size finds out how many keys to plan for: zero if another flag says how large the
 // filter is.
-func (b *buildCommand) size(keys *keyMap, sources []*source, tell *teller) (planned uint64, err error) {
+func (b *buildCommand) size(keys *keyMap, sources []*lines.Source, tell *lines.Reporter) (planned uint64, err error) {
 	switch {
-	case b.keys.auto:
+	case b.keys.Auto:
 		return countDistinct(sources, separator(b.null), keys, tell)
-	case b.keys.n != 0:
-		return uint64(b.keys.n), nil
+	case b.keys.N != 0:
+		return uint64(b.keys.N), nil
 	case b.bits != 0 && b.probes != 0, b.kind == bloom.KindScalable.String():
 		return 0, nil
 	}
-	lines, counted, err := countLines(sources, separator(b.null))
+	total, counted, err := lines.CountAll(sources, separator(b.null))
 	if err != nil {
 		return 0, err
 	}
 	if !counted {
 		return 0, usagef("say with -n how many different lines to plan for: they can be counted first only in files that are not packed; -n auto reads those, too")
 	}
-	return max(lines, 1), nil
+	return max(total, 1), nil
 }
 
 // autoMargin is how many more keys than estimated -n auto plans for: five times
@@ -45,24 +47,23 @@ const autoMargin = 0.02
 
 // countDistinct estimates the number of different keys, by reading all sources
 // once before they are read for good.
-func countDistinct(sources []*source, separator byte, keys *keyMap, tell *teller) (uint64, error) {
+func countDistinct(sources []*lines.Source, separator byte, keys *keyMap, tell *lines.Reporter) (uint64, error) {
 	sketch := hyperloglog.New16()
 	for _, s := range sources {
-		if !s.regular {
-			return 0, usagef("%s: -n auto reads its input twice, which takes files: say how many different lines there are, like -n 1M", s.name())
+		if !s.Regular {
+			return 0, usagef("%s: -n auto reads its input twice, which takes files: say how many different lines there are, like -n 1M", s.Name())
 		}
-		again, err := s.again()
+		again, err := s.Again()
 		if err != nil {
 			return 0, err
 		}
-		reader := &lineReader{
-			sources:    []*source{s},
-			separator:  separator,
-			count:      func(int) {},
-			beforeWait: func() error { return nil },
+		reader := &lines.Reader{
+			Sources:   []*lines.Source{s},
+			Separator: separator,
+			Count:     func(int) {},
 		}
-		err = reader.each(func(part batch) error {
-			forms, err := keys.keysOf(part.keys)
+		err = reader.Each(func(part lines.Batch) error {
+			forms, err := keys.keysOf(part.Keys)
 			for _, key := range forms {
 				sketch.InsertHash(xxh3.Hash(key))
 			}
@@ -77,22 +78,8 @@ func countDistinct(sources []*source, separator byte, keys *keyMap, tell *teller
 	}
 	estimate := sketch.Estimate()
 	planned := max(uint64(math.Ceil(float64(estimate)*(1+autoMargin))), 1)
-	tell.say("about %s different lines; planning for %s, %.0f%% more", commas(estimate), commas(planned), 100*autoMargin)
+	tell.Say("about %s different lines; planning for %s, %.0f%% more", human.Commas(estimate), human.Commas(planned), 100*autoMargin)
 	return planned, nil
-}
-
-// again returns what makes a regular source readable from its start once more:
-// of a path nothing, of standard input a seek.
-func (s *source) again() (func() error, error) {
-	file, ok := s.stdin.(*os.File)
-	if !ok {
-		return func() error { return nil }, nil
-	}
-	at, err := file.Seek(0, io.SeekCurrent)
-	return func() error {
-		_, err := file.Seek(at, io.SeekStart)
-		return err
-	}, err
 }
 
 // kindNames are the kinds that build makes.
@@ -163,7 +150,7 @@ func orMachine(budget uint64) uint64 {
 	if budget != 0 {
 		return budget
 	}
-	bytes, _ := memoryHere()
+	bytes, _ := machine.Usable()
 	return bytes
 }
 

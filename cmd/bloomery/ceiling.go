@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"runtime/debug"
 
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/machine"
 	"github.com/bloomery/bloom/internal/memory"
 )
 
@@ -51,14 +53,14 @@ func heapLimit(ceiling, mapped uint64) int64 {
 // fit into the memory there is gets a warning: it may have been meant so, as on a
 // machine with swap.
 func (o *serveOptions) setCeiling(log *slog.Logger) {
-	total, from := memoryHere()
+	total, from := machine.Usable()
 	switch {
 	case o.memory == 0 && total == 0: // nobody knows
 		log.Warn("no memory ceiling: this system does not say how much memory there is; set one by --memory")
 	case o.memory == 0:
 		// Without a ceiling a filter of any size would be accepted, and the system end
 		// the server when its keys come.
-		o.memory = sizeFlag(defaultCeiling(total))
+		o.memory = human.SizeFlag(defaultCeiling(total))
 		log.Info("memory ceiling", "bytes", uint64(o.memory), "of", total, "said by", from)
 	case total != 0 && mayTake(uint64(o.memory)) > float64(total):
 		log.Warn("the memory ceiling is too high: the system may end the server before it is reached; lower --memory",

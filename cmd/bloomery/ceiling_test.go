@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/machine"
 )
 
 func TestDefaultCeiling(t *testing.T) {
@@ -33,28 +35,20 @@ func TestDefaultCeiling(t *testing.T) {
 	}
 }
 
-// TestMemoryHere: there is memory, and no more than the machine has.
-func TestMemoryHere(t *testing.T) {
-	total, from := memoryHere()
-	if machine := machineMemory(); total > machine || machine > 0 && (total < 16<<20 || from == "") {
-		t.Errorf("%d bytes by %q, on a machine with %d", total, from, machine)
-	}
-}
-
 // TestSetCeiling: serve says which ceiling it has, and warns of one that is too high.
 func TestSetCeiling(t *testing.T) {
-	total, _ := memoryHere()
+	total, _ := machine.Usable()
 	if total == 0 {
 		t.Skip("nothing here says how much memory there is")
 	}
 	for _, tt := range []struct {
-		given sizeFlag
+		given human.SizeFlag
 		want  uint64
 		says  string
 	}{
 		{0, defaultCeiling(total), `level=INFO msg="memory ceiling" bytes=`},
 		{64 << 20, 64 << 20, `level=INFO msg="memory ceiling" bytes=67108864`},
-		{sizeFlag(total), total, `level=WARN msg="the memory ceiling is too high`},
+		{human.SizeFlag(total), total, `level=WARN msg="the memory ceiling is too high`},
 	} {
 		var said bytes.Buffer
 		o := serveOptions{memory: tt.given}
@@ -97,7 +91,7 @@ func TestBoundHeap(t *testing.T) {
 // TestReadersHaveACeiling: what a file of another program unpacks to may take the
 // memory there is, and no more.
 func TestReadersHaveACeiling(t *testing.T) {
-	total, _ := memoryHere()
+	total, _ := machine.Usable()
 	if total == 0 {
 		t.Skip("nothing here says how much memory there is")
 	}

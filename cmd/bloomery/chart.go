@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/chart"
+	"github.com/bloomery/bloom/internal/human"
 )
 
 // planChart is a plan as a picture: rate against space, and against overfill.
@@ -37,9 +38,9 @@ const (
 
 func (c planChart) figure() chart.Figure {
 	return chart.Figure{
-		Title: fmt.Sprintf("A Bloom filter for %s keys at %s", commas(c.plan.Keys), shortOneIn(c.plan.Rate)),
+		Title: fmt.Sprintf("A Bloom filter for %s keys at %s", human.Commas(c.plan.Keys), shortOneIn(c.plan.Rate)),
 		Subtitle: fmt.Sprintf("%s layout: %s per key, k = %d, %s bytes (%s)",
-			c.layout.name, c.space(), c.plan.Probes, commas(c.layout.memory(c.plan)), binarySize(c.layout.memory(c.plan))),
+			c.layout.name, c.space(), c.plan.Probes, human.Commas(c.layout.memory(c.plan)), human.BinarySize(c.layout.memory(c.plan))),
 		Panels: []chart.Panel{c.bySpace(), c.byOverfill()},
 	}
 }
@@ -105,7 +106,7 @@ func decadeBelow(x float64) float64 { return math.Pow(10, math.Floor(math.Log10(
 func (c planChart) spaceNote(widest float64) string {
 	note := ""
 	if keys := c.lineKeys(); keys != c.plan.Keys {
-		note = fmt.Sprintf(", lines for %s keys", commas(keys))
+		note = fmt.Sprintf(", lines for %s keys", human.Commas(keys))
 	}
 	if c.plan.BitsPerKey() > widest {
 		note += fmt.Sprintf("; the plan's %.2f bits per key are beyond the edge", c.plan.BitsPerKey())
@@ -193,7 +194,7 @@ func shortOneIn(rate float64) string {
 	if x := 1 / rate; x >= 1e10 {
 		return "1 in " + strings.Replace(fmt.Sprintf("%.3g", x), "e+", "e", 1)
 	}
-	return oneIn(rate)
+	return human.OneIn(rate)
 }
 
 // filled is the rate with about x times the planned keys, at least one.

@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"syscall"
 
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/spf13/cobra"
 )
 
@@ -99,24 +102,24 @@ func (c *checkCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	sources, missing := findSources(args, cmd.InOrStdin())
+	sources, missing := lines.Find(args, cmd.InOrStdin())
 	if missing != nil && !c.quiet {
 		return missing
 	}
 	printing := !c.count && !c.quiet && !c.asJSON
-	if err := refuseLoop(printing, cmd.OutOrStdout(), sources); err != nil {
+	if err := lines.RefuseLoop(printing, cmd.OutOrStdout(), sources); err != nil {
 		return err
 	}
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), printing, sources)
-	hintTerminal(tell, sources)
-	look := &look{checkCommand: c, filters: filters, out: newLineWriter(cmd.OutOrStdout()), stdout: cmd.OutOrStdout(), printing: printing}
+	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), printing, sources)
+	lines.HintTerminal(tell, sources)
+	look := &look{checkCommand: c, filters: filters, out: lines.NewWriter(cmd.OutOrStdout()), stdout: cmd.OutOrStdout(), printing: printing}
 	for _, s := range sources { // one by one, for the line numbers
 		if err = look.through(s, tell); err != nil {
 			break
 		}
 	}
-	tell.finish()
-	if err != nil && err != errEnough {
+	tell.Finish()
+	if err != nil && err != lines.ErrEnough {
 		return err
 	}
 	if missing != nil && look.sum.Selected == 0 { // as grep -q: a line that is found decides
@@ -149,7 +152,7 @@ func (c *checkCommand) open(paths []string) (filters []*filterFile, err error) {
 type look struct {
 	*checkCommand
 	filters  []*filterFile
-	out      *lineWriter
+	out      *lines.Writer
 	stdout   io.Writer
 	printing bool
 	line     uint64 // of the file, before the job
@@ -174,64 +177,64 @@ func (l *look) newAsked() *asked {
 
 // ask asks all filters about the lines of a job. The answers are what they say
 // together.
-func (l *look) ask(j *job) {
-	if j.own == nil {
-		j.own = l.newAsked()
+func (l *look) ask(j *lines.Job) {
+	if j.Own == nil {
+		j.Own = l.newAsked()
 	}
-	a := j.own.(*asked)
+	a := j.Own.(*asked)
 	a.cut(j, separator(l.null))
 	n := 0
 	for i, f := range l.filters {
 		keys, err := a.keys[i].keysOf(a.lines)
 		if err != nil {
-			j.text, j.ends, j.err = j.text[:0], j.ends[:0], err
+			j.Text, j.Ends, j.Err = j.Text[:0], j.Ends[:0], err
 			return
 		}
-		a.found[i] = grown(a.found[i], len(keys))
+		a.found[i] = slices.Grow(a.found[i][:0], len(keys))[:len(keys)]
 		n = f.ContainsMany(keys, a.found[i])
 	}
 	if len(l.filters) == 1 {
-		j.answers = a.found[0]
-		j.count.Store(int64(n))
+		j.Answers = a.found[0]
+		j.Count.Store(int64(n))
 		return
 	}
-	j.answers = grown(j.answers, len(a.lines))
+	j.Answers = slices.Grow(j.Answers[:0], len(a.lines))[:len(a.lines)]
 	n = 0
-	for i := range j.answers {
-		j.answers[i] = l.all
+	for i := range j.Answers {
+		j.Answers[i] = l.all
 		for _, found := range a.found {
 			if found[i] != l.all {
-				j.answers[i] = !l.all
+				j.Answers[i] = !l.all
 				break
 			}
 		}
-		if j.answers[i] {
+		if j.Answers[i] {
 			n++
 		}
 	}
-	j.count.Store(int64(n))
+	j.Count.Store(int64(n))
 }
 
 // cut cuts a job into lines.
-func (a *asked) cut(j *job, separator byte) {
-	a.lines, j.ends = a.lines[:0], j.ends[:0]
-	for at := 0; at < len(j.text); {
-		end := at + bytes.IndexByte(j.text[at:], separator)
-		a.lines = append(a.lines, j.text[at:end:end])
+func (a *asked) cut(j *lines.Job, separator byte) {
+	a.lines, j.Ends = a.lines[:0], j.Ends[:0]
+	for at := 0; at < len(j.Text); {
+		end := at + bytes.IndexByte(j.Text[at:], separator)
+		a.lines = append(a.lines, j.Text[at:end:end])
 		at = end + 1
-		j.ends = append(j.ends, at)
+		j.Ends = append(j.Ends, at)
 	}
 }
 
 // through looks up all lines of a file, and prints the selected ones.
-func (l *look) through(s *source, tell *teller) (err error) {
+func (l *look) through(s *lines.Source, tell *lines.Reporter) (err error) {
 	l.line = 0
-	p := newLooking(l.ask, separator(l.null))
+	p := lines.NewLooking(l.ask, separator(l.null))
 	if l.printing {
 		var gone atomic.Bool
-		stop := watchReader(l.stdout, func() {
+		stop := lines.WatchReader(l.stdout, func() {
 			gone.Store(true)
-			p.interrupt()
+			p.Interrupt()
 		})
 		defer func() {
 			if stop(); err == nil && gone.Load() {
@@ -239,45 +242,45 @@ func (l *look) through(s *source, tell *teller) (err error) {
 			}
 		}()
 	}
-	return p.each([]*source{s}, tell.read, func(j *job) (err error) {
-		lines, found := uint64(len(j.ends)), uint64(j.count.Load())
-		l.sum.Lines += lines
+	return p.Each([]*lines.Source{s}, tell.Read, func(j *lines.Job) (err error) {
+		n, found := uint64(len(j.Ends)), uint64(j.Count.Load())
+		l.sum.Lines += n
 		l.sum.Probably += found
-		l.sum.Not += lines - found
+		l.sum.Not += n - found
 		l.sum.Selected = l.sum.Probably
 		if l.invert {
 			l.sum.Selected = l.sum.Not
 		}
 		switch {
 		case l.quiet && l.sum.Selected > 0:
-			return errEnough
+			return lines.ErrEnough
 		case l.printing && (l.label || l.lineNumber):
 			err = l.print(j)
 		case l.printing:
-			err = l.out.write(j, !l.invert)
+			err = l.out.Write(j, !l.invert)
 		}
-		l.line += lines
+		l.line += n
 		return err
 	})
 }
 
 // print prints the selected lines with what is to stand before each.
-func (l *look) print(j *job) error {
+func (l *look) print(j *lines.Job) error {
 	start := 0
-	for i, end := range j.ends {
-		line := j.text[start:end]
+	for i, end := range j.Ends {
+		line := j.Text[start:end]
 		start = end
-		if j.answers[i] == l.invert {
+		if j.Answers[i] == l.invert {
 			continue
 		}
-		if _, err := l.out.to.Write(l.before(i, j.own.(*asked))); err != nil {
+		if _, err := l.out.To.Write(l.before(i, j.Own.(*asked))); err != nil {
 			return err
 		}
-		if _, err := l.out.to.Write(line); err != nil {
+		if _, err := l.out.To.Write(line); err != nil {
 			return err
 		}
 	}
-	return l.out.flush()
+	return l.out.Flush()
 }
 
 // before is what stands before a line: its number, and the filters that have it.
@@ -301,7 +304,7 @@ func (l *look) before(i int, a *asked) []byte {
 }
 
 // finish prints what there is to print after the lines.
-func (c *checkCommand) finish(cmd *cobra.Command, tell *teller, filters []*filterFile, sum checkJSON) error {
+func (c *checkCommand) finish(cmd *cobra.Command, tell *lines.Reporter, filters []*filterFile, sum checkJSON) error {
 	var err error
 	switch {
 	case c.count:
@@ -316,10 +319,10 @@ func (c *checkCommand) finish(cmd *cobra.Command, tell *teller, filters []*filte
 		over := false
 		for _, f := range filters {
 			switch now := f.condition(); {
-			case now.unplanned:
-				tell.warn("%s: its n and p are not known, so --strict cannot tell whether it is over-full; false-positive rate now %s", f.path, oneIn(now.Rate))
-			case now.over():
-				tell.warn("%s: %s", f.path, overfull(now.Report))
+			case now.Unplanned:
+				tell.Warn("%s: its n and p are not known, so --strict cannot tell whether it is over-full; false-positive rate now %s", f.path, human.OneIn(now.Rate))
+			case now.Over():
+				tell.Warn("%s: %s", f.path, human.Overfull(now.Report))
 				over = true
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
 )
@@ -72,7 +73,7 @@ if need be. What is there under those names is replaced.`,
 				return usagef("name the directory: bloomery man -o ~/.local/share/man/man1")
 			}
 			if err := os.MkdirAll(directory, 0o777); err != nil {
-				return inputError(directory, err)
+				return lines.FileError(directory, err)
 			}
 			header := &doc.GenManHeader{Section: "1", Source: "bloomery " + readVersion().Version, Manual: "Bloomery"}
 			cmd.Root().DisableAutoGenTag = true

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
 	"github.com/spf13/cobra"
 )
@@ -124,7 +126,7 @@ func (c *convertCommand) convert(from *filterFile, to *interop.Format) (*filterF
 		made.Filter = f
 	}
 	if to == nil && from.foreign != nil && len(from.foreign.Data) > 0 && !c.force {
-		return nil, fmt.Errorf("%s: has %s of free data, for which our format has no room: give --force to leave them out", from.path, count(uint64(len(from.foreign.Data)), "byte"))
+		return nil, fmt.Errorf("%s: has %s of free data, for which our format has no room: give --force to leave them out", from.path, human.Count(uint64(len(from.foreign.Data)), "byte"))
 	}
 	if to == nil && made.Filter == from.Filter && from.foreign == nil {
 		return nil, fmt.Errorf("%s: is a file of ours already: copy it", from.path)
@@ -174,21 +176,21 @@ type convertedJSON struct {
 	To     string `json:"to"`
 	Kind   string `json:"kind"`
 	Scheme string `json:"scheme,omitempty"`
-	filterJSON
+	human.FilterJSON
 }
 
 func (c *convertCommand) report(cmd *cobra.Command, from, made *filterFile) error {
 	r := made.condition()
 	if c.asJSON {
-		v := convertedJSON{File: c.output, From: from.format(), To: c.to, Kind: made.kind, filterJSON: describeFilter(r)}
+		v := convertedJSON{File: c.output, From: from.format(), To: c.to, Kind: made.kind, FilterJSON: human.Describe(r)}
 		if classic, ok := made.Filter.(*bloom.Classic); ok {
 			v.Scheme = classic.Scheme().Name()
 		}
 		return printJSON(cmd.OutOrStdout(), v)
 	}
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
-	tell.say("%s: %s, from %s", c.output, c.to, from.format())
-	tell.say("%s: %s", c.output, state(r))
+	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
+	tell.Say("%s: %s, from %s", c.output, c.to, from.format())
+	tell.Say("%s: %s", c.output, human.Fullness(r))
 	return nil
 }
 

@@ -12,17 +12,19 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/spf13/cobra"
 )
 
 // dedupeCommand is `bloomery dedupe`.
 type dedupeCommand struct {
-	keys          keysFlag
-	rate          rateFlag
-	budget        sizeFlag
+	keys          human.KeysFlag
+	rate          human.RateFlag
+	budget        human.SizeFlag
 	state         string
-	sync          timeFlag
-	window        timeFlag
+	sync          human.TimeFlag
+	window        human.TimeFlag
 	appendTo      string
 	grow          bool
 	allowOverfull bool
@@ -114,26 +116,26 @@ func (d *dedupeCommand) run(cmd *cobra.Command, args []string) error {
 	if d.given("window") && d.window <= 0 {
 		return usagef("--window wants a time above zero, not %v", time.Duration(d.window))
 	}
-	sources, err := findSources(args, cmd.InOrStdin())
+	sources, err := lines.Find(args, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
 	printing := !d.count && !d.quiet && !d.asJSON
-	if err := refuseLoop(printing, cmd.OutOrStdout(), sources); err != nil {
+	if err := lines.RefuseLoop(printing, cmd.OutOrStdout(), sources); err != nil {
 		return err
 	}
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), printing, sources)
+	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), printing, sources)
 	seen, err := d.open(sources, tell)
 	if err != nil {
 		return err
 	}
-	run := &dedupeRun{command: d, seen: seen, tell: tell, printing: printing, out: newLineWriter(cmd.OutOrStdout()), stdout: cmd.OutOrStdout()}
+	run := &dedupeRun{command: d, seen: seen, tell: tell, printing: printing, out: lines.NewWriter(cmd.OutOrStdout()), stdout: cmd.OutOrStdout()}
 	err = run.openAppended(cmd.OutOrStdout())
 	if err == nil {
-		hintTerminal(tell, sources)
+		lines.HintTerminal(tell, sources)
 		err = run.do(sources)
 	}
-	tell.finish()
+	tell.Finish()
 	if err == nil {
 		err = run.finish(cmd)
 	}
@@ -145,7 +147,7 @@ func (d *dedupeCommand) run(cmd *cobra.Command, args []string) error {
 
 // remembered is a filter that dedupe can use, of any kind.
 type remembered interface {
-	seen
+	lines.Seen
 	advice() string
 	Plan() bloom.Plan
 	Report() bloom.Report
@@ -153,7 +155,7 @@ type remembered interface {
 }
 
 // open makes the filter, or opens the one of an earlier run.
-func (d *dedupeCommand) open(sources []*source, tell *teller) (remembered, error) {
+func (d *dedupeCommand) open(sources []*lines.Source, tell *lines.Reporter) (remembered, error) {
 	limit := &limit{tell: tell, goOn: d.allowOverfull || d.strict}
 	if d.state != "" {
 		return d.openState(sources, limit)
@@ -161,7 +163,7 @@ func (d *dedupeCommand) open(sources []*source, tell *teller) (remembered, error
 	if err := d.countKeys(sources, tell); err != nil {
 		return nil, err
 	}
-	keys, rate, budget := uint64(d.keys.n), float64(d.rate), uint64(d.budget)
+	keys, rate, budget := uint64(d.keys.N), float64(d.rate), uint64(d.budget)
 	switch {
 	case d.window != 0:
 		if keys == 0 {
@@ -187,16 +189,16 @@ func (d *dedupeCommand) open(sources []*source, tell *teller) (remembered, error
 	if err != nil {
 		return nil, err
 	}
-	return fixedSeen{f, newGauge(f, d.keys.auto), limit.of("give a larger -n, or --grow to take more memory")}, nil
+	return fixedSeen{f, newGauge(f, d.keys.Auto), limit.of("give a larger -n, or --grow to take more memory")}, nil
 }
 
 // countKeys finds out how many keys to plan for, if -n auto wants that.
-func (d *dedupeCommand) countKeys(sources []*source, tell *teller) error {
-	if !d.keys.auto {
+func (d *dedupeCommand) countKeys(sources []*lines.Source, tell *lines.Reporter) error {
+	if !d.keys.Auto {
 		return nil
 	}
 	if d.appendTo != "" {
-		known, err := findSource(d.appendTo, nil)
+		known, err := lines.FindOne(d.appendTo, nil)
 		if err == nil {
 			sources = append(sources[:len(sources):len(sources)], known)
 		} else if !errors.Is(err, fs.ErrNotExist) {
@@ -204,7 +206,7 @@ func (d *dedupeCommand) countKeys(sources []*source, tell *teller) error {
 		}
 	}
 	keys, err := countDistinct(sources, separator(d.null), nil, tell)
-	d.keys.n = countFlag(keys)
+	d.keys.N = human.CountFlag(keys)
 	return err
 }
 
@@ -217,11 +219,11 @@ func pastRate(f remembered) bool {
 
 // guess is how many keys a filter that grows begins with: a million, or, for
 // large files, so many that it will not grow often.
-func (d *dedupeCommand) guess(sources []*source) uint64 {
+func (d *dedupeCommand) guess(sources []*lines.Source) uint64 {
 	const fewest, bytesPerKey = 1_000_000, 256
 	total := int64(0)
 	for _, s := range sources {
-		total += s.bytes
+		total += s.Bytes
 	}
 	keys := max(uint64(total/bytesPerKey), fewest)
 	if d.budget == 0 {
@@ -241,8 +243,8 @@ func (d *dedupeCommand) guess(sources []*source) uint64 {
 type dedupeRun struct {
 	command  *dedupeCommand
 	seen     remembered
-	tell     *teller
-	out      *lineWriter
+	tell     *lines.Reporter
+	out      *lines.Writer
 	append   *appendedFile // nil: none
 	stdout   io.Writer
 	printing bool
@@ -260,35 +262,35 @@ func (r *dedupeRun) selected() uint64 {
 }
 
 // do takes the lines through. With a state, one is remembered when it was written.
-func (r *dedupeRun) do(sources []*source) error {
+func (r *dedupeRun) do(sources []*lines.Source) error {
 	d := r.command
-	var p *pipeline
+	var p *lines.Pipeline
 	if d.state == "" {
-		p = newAdding(r.seen, separator(d.null))
+		p = lines.NewAdding(r.seen, separator(d.null))
 	} else {
-		p = newCareful(r.seen, separator(d.null), time.Duration(d.sync))
+		p = lines.NewCareful(r.seen, separator(d.null), time.Duration(d.sync))
 	}
 	interrupted := r.onInterrupt(p)
 	unread := r.watchReader(p)
 	stopEarly := d.quiet && !d.stats && !d.strict && d.state == "" && d.appendTo == ""
-	err := p.each(sources, r.tell.read, func(j *job) error {
-		if j.synced != nil {
+	err := p.Each(sources, r.tell.Read, func(j *lines.Job) error {
+		if j.Synced != nil {
 			return r.makeDurable()
 		}
-		r.lines += uint64(len(j.ends))
-		r.first += uint64(j.count.Load())
+		r.lines += uint64(len(j.Ends))
+		r.first += uint64(j.Count.Load())
 		if err := r.write(j); err != nil {
 			return err
 		}
 		if stopEarly && r.selected() > 0 {
-			return errEnough
+			return lines.ErrEnough
 		}
 		return nil
 	})
 	status, nobody := interrupted(), unread()
 	var full fullError
 	switch {
-	case err == errEnough:
+	case err == lines.ErrEnough:
 		return nil
 	case errors.As(err, &full):
 		return full.after(r.lines, r.seen.advice())
@@ -302,14 +304,14 @@ func (r *dedupeRun) do(sources []*source) error {
 
 // watchReader ends the reading when nobody reads what is printed. It returns a
 // function that tells whether that was so.
-func (r *dedupeRun) watchReader(p *pipeline) func() bool {
+func (r *dedupeRun) watchReader(p *lines.Pipeline) func() bool {
 	if !r.printing {
 		return func() bool { return false }
 	}
 	var gone atomic.Bool
-	stop := watchReader(r.stdout, func() {
+	stop := lines.WatchReader(r.stdout, func() {
 		gone.Store(true)
-		p.interrupt()
+		p.Interrupt()
 	})
 	return func() bool {
 		stop()
@@ -320,7 +322,7 @@ func (r *dedupeRun) watchReader(p *pipeline) func() bool {
 // onInterrupt lets a Ctrl-C end the reading where something is to be finished; a
 // second one ends the program. It returns a function that tells the exit status,
 // zero if nothing came.
-func (r *dedupeRun) onInterrupt(p *pipeline) func() int {
+func (r *dedupeRun) onInterrupt(p *lines.Pipeline) func() int {
 	if r.command.state == "" && r.append == nil {
 		return func() int { return 0 }
 	}
@@ -340,7 +342,7 @@ func (r *dedupeRun) onInterrupt(p *pipeline) func() int {
 					os.Exit(status)
 				}
 				status = 128 + int(s.(syscall.Signal))
-				p.interrupt()
+				p.Interrupt()
 			case <-over:
 				return
 			}
@@ -356,7 +358,7 @@ func (r *dedupeRun) onInterrupt(p *pipeline) func() int {
 
 // write writes the selected lines of a job, and what is new to the file that
 // grows.
-func (r *dedupeRun) write(j *job) error {
+func (r *dedupeRun) write(j *lines.Job) error {
 	if r.append != nil {
 		if err := r.append.write(j); err != nil {
 			return err
@@ -365,17 +367,17 @@ func (r *dedupeRun) write(j *job) error {
 	if !r.printing {
 		return nil
 	}
-	return r.out.write(j, !r.command.repeated)
+	return r.out.Write(j, !r.command.repeated)
 }
 
 // makeDurable is for a moment when all lines so far are added and written.
 func (r *dedupeRun) makeDurable() error {
 	if r.append != nil {
 		if err := r.append.file.Sync(); err != nil {
-			return inputError(r.append.path, err)
+			return lines.FileError(r.append.path, err)
 		}
 	}
-	return r.seen.sync()
+	return r.seen.Sync()
 }
 
 // dedupeJSON is dedupe's summary.
@@ -383,7 +385,7 @@ type dedupeJSON struct {
 	Lines    uint64 `json:"lines"`
 	First    uint64 `json:"first_seen"`
 	Repeated uint64 `json:"repeated"`
-	filterJSON
+	human.FilterJSON
 }
 
 // finish prints what there is to print after the lines.
@@ -391,19 +393,19 @@ func (r *dedupeRun) finish(cmd *cobra.Command) error {
 	d := r.command
 	if r.append != nil {
 		if err := r.append.file.Close(); err != nil {
-			return inputError(r.append.path, err)
+			return lines.FileError(r.append.path, err)
 		}
 	}
 	if d.stats {
-		r.tell.say("%s: %s first seen, %s repeated", count(r.lines, "line"), commas(r.first), commas(r.repeats()))
-		r.tell.say("filter: %s", state(condition{Report: r.seen.Report()}))
+		r.tell.Say("%s: %s first seen, %s repeated", human.Count(r.lines, "line"), human.Commas(r.first), human.Commas(r.repeats()))
+		r.tell.Say("filter: %s", human.Fullness(human.Condition{Report: r.seen.Report()}))
 	}
 	var err error
 	switch {
 	case d.count:
 		_, err = fmt.Fprintln(cmd.OutOrStdout(), r.selected())
 	case d.asJSON:
-		err = printJSON(cmd.OutOrStdout(), dedupeJSON{r.lines, r.first, r.repeats(), describeFilter(condition{Report: r.seen.Report()})})
+		err = printJSON(cmd.OutOrStdout(), dedupeJSON{r.lines, r.first, r.repeats(), human.Describe(human.Condition{Report: r.seen.Report()})})
 	}
 	if err != nil {
 		return err

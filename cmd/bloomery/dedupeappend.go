@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/internal/memory"
 )
 
@@ -14,7 +15,7 @@ import (
 type appendedFile struct {
 	path string
 	file *os.File
-	out  *lineWriter
+	out  *lines.Writer
 	size int64 // up to the last whole line
 }
 
@@ -30,25 +31,25 @@ func (r *dedupeRun) openAppended(stdout io.Writer) error {
 	}
 	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o666)
 	if err != nil {
-		return inputError(path, err)
+		return lines.FileError(path, err)
 	}
-	r.append = &appendedFile{path: path, file: file, out: newLineWriter(file)}
+	r.append = &appendedFile{path: path, file: file, out: lines.NewWriter(file)}
 	if err := memory.LockFile(file); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("%s: is in use by another process: wait for it to end", path)
 	}
-	head, err := readHead(io.NewSectionReader(file, 0, magicBytes))
+	packer, err := lines.ReadPacking(io.NewSectionReader(file, 0, lines.BlockBytes))
 	if err != nil {
-		return inputError(path, err)
+		return lines.FileError(path, err)
 	}
-	if isGzip(head) || isZstd(head) || isXz(head) || isBzip2(head) {
+	if packer != "" {
 		return fmt.Errorf("%s: is packed: lines can only be appended to a file of plain lines", path)
 	}
 	if r.command.state == "" || r.seen.Report().Added == 0 { // else it was seen when it was written
-		known, err := findSource(path, nil)
+		known, err := lines.FindOne(path, nil)
 		if err != nil {
 			return err
 		}
-		err = newAdding(r.seen, separator(r.command.null)).each([]*source{known}, r.tell.read, func(*job) error { return nil })
+		err = lines.NewAdding(r.seen, separator(r.command.null)).Each([]*lines.Source{known}, r.tell.Read, func(*lines.Job) error { return nil })
 		var full fullError
 		if errors.As(err, &full) {
 			return fmt.Errorf("%s alone has more lines: %w; %s", path, full, r.seen.advice())
@@ -70,7 +71,7 @@ func (r *dedupeRun) mayAppend(path string, stdout io.Writer) error {
 		return nil
 	}
 	if err != nil {
-		return inputError(path, err)
+		return lines.FileError(path, err)
 	}
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: is no regular file: lines are read from it first, and then appended", path)
@@ -93,11 +94,11 @@ func (a *appendedFile) endLine(separator byte) (err error) {
 	}
 	last := make([]byte, 1)
 	if _, err := a.file.ReadAt(last, a.size-1); err != nil {
-		return inputError(a.path, err)
+		return lines.FileError(a.path, err)
 	}
 	if last[0] != separator {
 		if _, err := a.file.Write([]byte{separator}); err != nil {
-			return inputError(a.path, err)
+			return lines.FileError(a.path, err)
 		}
 		a.size++
 	}
@@ -105,14 +106,14 @@ func (a *appendedFile) endLine(separator byte) (err error) {
 }
 
 // write appends the new lines of a job: all of them, or none.
-func (a *appendedFile) write(j *job) error {
-	if err := a.out.write(j, true); err != nil {
+func (a *appendedFile) write(j *lines.Job) error {
+	if err := a.out.Write(j, true); err != nil {
 		a.file.Truncate(a.size) // a piece of a line would be taken for one
-		return inputError(a.path, err)
+		return lines.FileError(a.path, err)
 	}
 	start := 0
-	for i, end := range j.ends {
-		if j.answers[i] {
+	for i, end := range j.Ends {
+		if j.Answers[i] {
 			a.size += int64(end - start)
 		}
 		start = end

@@ -7,6 +7,8 @@ import (
 	"os"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 )
 
 // What dedupe --state remembers lines in: a filter file, changed in place.
@@ -14,7 +16,7 @@ import (
 // openState opens the state file, and makes it at the first run: of a fixed size
 // if that was given, or else of one that grows. An empty file, as mktemp makes it,
 // is a first run as well.
-func (d *dedupeCommand) openState(sources []*source, limit *limit) (remembered, error) {
+func (d *dedupeCommand) openState(sources []*lines.Source, limit *limit) (remembered, error) {
 	empty, err := removeEmpty(d.state)
 	if err != nil {
 		return nil, err
@@ -90,7 +92,7 @@ func removeEmpty(path string) (was fs.FileInfo, err error) {
 		return nil, nil
 	}
 	if err := os.Remove(path); err != nil {
-		return nil, inputError(path, err)
+		return nil, lines.FileError(path, err)
 	}
 	return was, nil
 }
@@ -100,27 +102,27 @@ func removeEmpty(path string) (was fs.FileInfo, err error) {
 // that nobody keeps.
 
 func (d *dedupeCommand) suitsFixed(plan bloom.Plan) error {
-	switch keys := uint64(d.keys.n); {
-	case d.keys.auto:
-		return fmt.Errorf("%s: was made for %s keys, and -n auto sizes a new file: leave -n out, or begin another file", d.state, commas(plan.Keys))
+	switch keys := uint64(d.keys.N); {
+	case d.keys.Auto:
+		return fmt.Errorf("%s: was made for %s keys, and -n auto sizes a new file: leave -n out, or begin another file", d.state, human.Commas(plan.Keys))
 	case keys != 0 && keys != plan.Keys:
-		return fmt.Errorf("%s: was made for %s keys, not %s: leave -n out, or begin another file", d.state, commas(plan.Keys), commas(keys))
+		return fmt.Errorf("%s: was made for %s keys, not %s: leave -n out, or begin another file", d.state, human.Commas(plan.Keys), human.Commas(keys))
 	case d.grow:
 		return fmt.Errorf("%s: was made with -n and without --grow: leave --grow out; when it is full, 'bloomery add --grow %s </dev/null' turns it into one that grows, at up to five times its rate", d.state, quoted(d.state))
 	case d.budget != 0 && plan.Bytes() > uint64(d.budget):
-		return fmt.Errorf("%s: takes %s, more than the budget of %s: give a larger --budget, or begin another file", d.state, binarySize(plan.Bytes()), binarySize(uint64(d.budget)))
+		return fmt.Errorf("%s: takes %s, more than the budget of %s: give a larger --budget, or begin another file", d.state, human.BinarySize(plan.Bytes()), human.BinarySize(uint64(d.budget)))
 	}
 	return d.suitsRate(plan.Rate)
 }
 
 func (d *dedupeCommand) suitsScalable(c bloom.ScalableConfig) error {
-	switch keys := uint64(d.keys.n); {
-	case d.keys.auto:
+	switch keys := uint64(d.keys.N); {
+	case d.keys.Auto:
 		return fmt.Errorf("%s: grows, and -n auto sizes a new file: leave -n out", d.state)
 	case keys != 0 && !d.grow:
-		return fmt.Errorf("%s: grows, and does not stop at %s keys: leave -n out, or begin another file", d.state, commas(keys))
+		return fmt.Errorf("%s: grows, and does not stop at %s keys: leave -n out, or begin another file", d.state, human.Commas(keys))
 	case keys != 0 && keys != c.First:
-		return fmt.Errorf("%s: was begun for %s keys, not %s: leave -n out, or begin another file", d.state, commas(c.First), commas(keys))
+		return fmt.Errorf("%s: was begun for %s keys, not %s: leave -n out, or begin another file", d.state, human.Commas(c.First), human.Commas(keys))
 	case d.budget != 0 && c.Budget == 0:
 		return fmt.Errorf("%s: was made without --budget, and cannot take one later: leave it out, or begin another file", d.state)
 	case d.budget != 0 && c.Budget != uint64(d.budget):
@@ -131,7 +133,7 @@ func (d *dedupeCommand) suitsScalable(c bloom.ScalableConfig) error {
 
 func (d *dedupeCommand) suitsRate(kept float64) error {
 	if d.given("rate") && above(kept, float64(d.rate)) {
-		return fmt.Errorf("%s: keeps a rate of %s, not %s: leave -p out to go on at its rate, or begin another file", d.state, oneIn(kept), oneIn(float64(d.rate)))
+		return fmt.Errorf("%s: keeps a rate of %s, not %s: leave -p out to go on at its rate, or begin another file", d.state, human.OneIn(kept), human.OneIn(float64(d.rate)))
 	}
 	return nil
 }
@@ -140,12 +142,12 @@ func (d *dedupeCommand) suitsRate(kept float64) error {
 func above(rate, other float64) bool { return rate > other*(1+1e-9) }
 
 // tellState says what nobody would expect of the state.
-func (d *dedupeCommand) tellState(tell *teller, recovered bool, rate float64) {
+func (d *dedupeCommand) tellState(tell *lines.Reporter, recovered bool, rate float64) {
 	if recovered {
-		tell.say("%s: the last run was cut off; what it had remembered is there", d.state)
+		tell.Say("%s: the last run was cut off; what it had remembered is there", d.state)
 	}
 	if !d.quiet && !d.given("rate") && above(rate, defaultLoss) {
-		tell.say("%s: was made for a rate of %s, and the default is %s: new lines may be lost at its rate", d.state, oneIn(rate), oneIn(defaultLoss))
+		tell.Say("%s: was made for a rate of %s, and the default is %s: new lines may be lost at its rate", d.state, human.OneIn(rate), human.OneIn(defaultLoss))
 	}
 }
 
@@ -160,11 +162,11 @@ func (d *dedupeCommand) refuseKeys(keyed bool, meta map[string]string) error {
 	return nil
 }
 
-func (d *dedupeCommand) createState(sources []*source, limit *limit) (remembered, error) {
+func (d *dedupeCommand) createState(sources []*lines.Source, limit *limit) (remembered, error) {
 	if err := d.countKeys(sources, limit.tell); err != nil {
 		return nil, err
 	}
-	keys, rate, budget := uint64(d.keys.n), float64(d.rate), uint64(d.budget)
+	keys, rate, budget := uint64(d.keys.N), float64(d.rate), uint64(d.budget)
 	if keys == 0 || d.grow {
 		if keys == 0 {
 			keys = d.guess(sources)
@@ -176,12 +178,12 @@ func (d *dedupeCommand) createState(sources []*source, limit *limit) (remembered
 	if err != nil {
 		return nil, d.stateError(err)
 	}
-	return fileSeen{fixedSeen{f, newGauge(f, d.keys.auto), limit.of(fixedAdvice(d.state))}}, nil
+	return fileSeen{fixedSeen{f, newGauge(f, d.keys.Auto), limit.of(fixedAdvice(d.state))}}, nil
 }
 
 func (d *dedupeCommand) stateError(err error) error {
 	switch {
-	case errors.Is(err, bloom.ErrRate) && (d.keys.n == 0 || d.grow):
+	case errors.Is(err, bloom.ErrRate) && (d.keys.N == 0 || d.grow):
 		return fmt.Errorf("%w; a filter that grows begins with a fifth of the rate: give a higher -p, or -n without --grow", err)
 	case errors.Is(err, bloom.ErrLocked):
 		return fmt.Errorf("%w: wait for it to end, or give each its own --state", err)

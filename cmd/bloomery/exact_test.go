@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -132,4 +133,34 @@ func TestBuildAndCheckAgainstMap(t *testing.T) {
 		t.Errorf("%d found, of which %d are in it: a rate of %.4f", found, members, rate)
 	}
 	t.Logf("false-positive rate %.4f", rate)
+}
+
+// TestSameOnAnyCPUs: the output is the same, byte for byte, whatever the number
+// of CPUs, false positives and growth included.
+func TestSameOnAnyCPUs(t *testing.T) {
+	path, _ := randomLines(t, 7, 50_000)
+	before := runtime.GOMAXPROCS(0)
+	defer runtime.GOMAXPROCS(before)
+	for _, args := range [][]string{
+		{"dedupe", "-p", "1%", "-n", "15k", "--grow", path},      // grows once or twice
+		{"dedupe", "-d", "-p", "1%", "-n", "10", "--grow", path}, // at every few lines, first
+		{"dedupe", "-p", "1%", "-n", "40k", path},                // does not
+	} {
+		t.Run(strings.Join(args[1:len(args)-1], " "), func(t *testing.T) {
+			want := ""
+			for _, cpus := range []int{1, 2, 16} {
+				runtime.GOMAXPROCS(cpus)
+				stdout, stderr, code := command(t, args...)
+				if code != exitDone {
+					t.Fatalf("%d CPUs: exit code %d, %s", cpus, code, stderr)
+				}
+				if want == "" {
+					want = stdout
+				}
+				if stdout != want {
+					t.Fatalf("%d CPUs: %d bytes of output, 1 CPU: %d; or they differ", cpus, len(stdout), len(want))
+				}
+			}
+		})
+	}
 }

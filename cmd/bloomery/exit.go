@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"regexp"
-	"strconv"
 	"strings"
 	"syscall"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
 	"github.com/spf13/cobra"
 )
 
@@ -72,16 +71,12 @@ func execute(root *cobra.Command) int {
 	return exitError
 }
 
-// libraryPrefix begins every error of packages bloom, interop and store; inside the tool
-// it says nothing. A file's name may end with it, so what comes before matters.
-var libraryPrefix = regexp.MustCompile(`(^|: )(?:bloom|interop|store): `)
-
 // inFlags says in flags what the library says in the fields of its configs.
 func inFlags(err error, bits string) error {
 	if err == nil {
 		return nil
 	}
-	text := libraryPrefix.ReplaceAllString(err.Error(), "$1")
+	text := human.TrimPrefixes(err.Error())
 	text = strings.NewReplacer("Config.Folds", "--folds", "Keys, Rate and Bits", "-n, -p and "+bits, "Keys", "-n", "Rate", "-p", "Bits", bits, "Probes", "the number of probes").Replace(text)
 	return flagsError{text, err}
 }
@@ -95,30 +90,9 @@ type flagsError struct {
 func (e flagsError) Error() string { return e.text }
 func (e flagsError) Unwrap() error { return e.error }
 
-// bareNumber is a number that nobody can read: the library writes those of its
-// errors without commas.
-var (
-	bareNumber = regexp.MustCompile(`\b\d{5,20} (?:bytes|keys|bits|blocks)\b|\b(?:budget is|limit is|limit of) \d{5,20}\b`)
-	digits     = regexp.MustCompile(`\d+`)
-)
-
 // complain prints an error.
 func complain(stderr io.Writer, err error) {
-	fmt.Fprintf(stderr, "bloomery: %s\n", forPeople(err.Error()))
-}
-
-// forPeople is what an error of the library says, in words and numbers for people.
-func forPeople(text string) string {
-	text = libraryPrefix.ReplaceAllString(text, "$1")
-	return bareNumber.ReplaceAllStringFunc(text, func(found string) string {
-		return digits.ReplaceAllStringFunc(found, func(number string) string {
-			n, err := strconv.ParseUint(number, 10, 64)
-			if err != nil {
-				return number
-			}
-			return commas(n)
-		})
-	})
+	fmt.Fprintf(stderr, "bloomery: %s\n", human.Error(err.Error()))
 }
 
 // withAdvice adds to an error of a filter file what to do about it.

@@ -13,6 +13,9 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
+	"github.com/bloomery/bloom/internal/machine"
 	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/redisbloom"
 	"github.com/klauspost/compress/gzip"
@@ -41,8 +44,8 @@ type filterFile struct {
 type formatFlags struct {
 	format string
 	scheme string
-	bits   bitsFlag
-	probes probesFlag
+	bits   human.BitsFlag
+	probes human.ProbesFlag
 	funnel string
 	from   bool // the format is --from
 }
@@ -94,7 +97,7 @@ func (f *filterFile) takes(flag string) bool {
 
 func (f *formatFlags) options() (interop.Options, error) {
 	o := interop.Options{Bits: uint64(f.bits), Probes: int(f.probes)}
-	if total, _ := memoryHere(); total != 0 { // more could not be kept
+	if total, _ := machine.Usable(); total != 0 { // more could not be kept
 		o.Limit = int64(total)
 		grant, release := redisbloom.Budget(total)
 		o.Grant = func(bytes uint64) error {
@@ -159,7 +162,7 @@ func (f *formatFlags) openAny(path string, mode openMode) (*filterFile, error) {
 	case err != nil && missingDirectory(path) != "":
 		return nil, fmt.Errorf("%s: there is no directory %s", path, missingDirectory(path))
 	case err != nil:
-		return nil, withAdvice(inputError(path, err))
+		return nil, withAdvice(lines.FileError(path, err))
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a directory: name a filter file in it", path)
 	case !info.Mode().IsRegular():
@@ -242,7 +245,7 @@ func loadKind(path string, kind bloom.Kind, mode openMode) (interop.Filter, erro
 // readKind is loadKind for a stream.
 func readKind(kind bloom.Kind, r io.Reader) (interop.Filter, error) {
 	limit := int64(math.MaxInt64)
-	if total, _ := memoryHere(); total != 0 { // more could not be kept
+	if total, _ := machine.Usable(); total != 0 { // more could not be kept
 		limit = int64(total)
 	}
 	switch kind {
@@ -306,20 +309,20 @@ const headBytes = 4096
 func (f *formatFlags) openForeign(opened *filterFile) error {
 	file, err := os.Open(opened.path)
 	if err != nil {
-		return inputError(opened.path, err)
+		return lines.FileError(opened.path, err)
 	}
 	defer file.Close()
 	r, size := bufio.NewReaderSize(file, 1<<20), opened.info.Size()
 	head, err := r.Peek(headBytes)
-	if isGzip(head) && err == nil || isGzip(head) && err == io.EOF {
+	if lines.Packing(head) == "gzip" && (err == nil || err == io.EOF) {
 		unpacked, err := gzip.NewReader(r)
 		if err != nil {
-			return inputError(opened.path, err)
+			return lines.FileError(opened.path, err)
 		}
 		r, size, opened.packed = bufio.NewReaderSize(unpacked, 1<<20), -1, true
 		head, err = r.Peek(headBytes)
 		if err != nil && err != io.EOF {
-			return inputError(opened.path, err)
+			return lines.FileError(opened.path, err)
 		}
 	}
 	if opened.packed && bytes.HasPrefix(head, magic) {
@@ -406,10 +409,8 @@ func (f *formatFlags) formatOf(path string, head []byte, size int64) (*interop.F
 		}
 		return format, nil
 	}
-	for packer, packs := range map[string]func([]byte) bool{"xz": isXz, "bzip2": isBzip2, "zstd": isZstd} {
-		if packs(head) {
-			return nil, fmt.Errorf("%s: is packed by %s: unpack it first; only filters in gzip are read as they are", path, packer)
-		}
+	if packer := lines.Packing(head); packer != "" && packer != "gzip" {
+		return nil, fmt.Errorf("%s: is packed by %s: unpack it first; only filters in gzip are read as they are", path, packer)
 	}
 	format, ok := interop.Recognise(head, size)
 	if !ok {
@@ -529,4 +530,31 @@ func closeAll(files []*filterFile) {
 	for _, f := range files {
 		f.Close()
 	}
+}
+
+// condition is that of the file's filter.
+func (f *filterFile) condition() human.Condition {
+	return human.Condition{Report: f.Report(), Unplanned: f.unplanned()}
+}
+
+// unplanned reports whether the file says neither n nor p. A file of ours says
+// both; but those of a filter that came from such a file are what half of its bits
+// set would be.
+func (f *filterFile) unplanned() bool {
+	if f.foreign != nil {
+		return f.foreign.Unplanned
+	}
+	plan := f.Plan()
+	switch k := f.Filter.(type) {
+	case *bloom.Classic:
+		return !k.Scheme().TakesHashes() && plan.Keys == halfFull(plan)
+	case *bloom.SplitBlock:
+		return k.HashIdentity().Algorithm == bloom.XXH64 && plan.Keys == halfFull(plan)
+	}
+	return false
+}
+
+// halfFull is how many keys set half of the bits: ln 2 m/k.
+func halfFull(p bloom.Plan) uint64 {
+	return max(uint64(float64(p.Bits)*math.Ln2/float64(p.Probes)), 1)
 }

@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -25,7 +27,7 @@ func addJSON(cmd *cobra.Command, asJSON *bool, what string) {
 }
 
 // addBudget adds --budget. beyond says what happens where the filter needs more.
-func addBudget(cmd *cobra.Command, budget *sizeFlag, beyond string) {
+func addBudget(cmd *cobra.Command, budget *human.SizeFlag, beyond string) {
 	cmd.Flags().Var(budget, "budget", "the most memory the filter may take, like 2GiB; "+beyond)
 }
 
@@ -94,7 +96,7 @@ func readSecret(path string) ([]byte, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return nil, inputError(path, err)
+		return nil, lines.FileError(path, err)
 	}
 	if len(b) == bloom.SecretBytes {
 		return b, nil
@@ -114,13 +116,4 @@ func printJSON(w io.Writer, object any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(object)
-}
-
-// hintTerminal tells who forgot to name a file why nothing happens.
-func hintTerminal(t *teller, sources []*source) {
-	for _, s := range sources {
-		if s.stdin != nil && isTerminal(s.stdin) {
-			t.say("reading lines from the terminal; Ctrl-D ends them")
-		}
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
 	"github.com/spf13/cobra"
 )
@@ -14,8 +16,8 @@ import (
 type foldCommand struct {
 	output string
 	force  bool
-	by     countFlag
-	rate   rateFlag
+	by     human.CountFlag
+	rate   human.RateFlag
 	asJSON bool
 }
 
@@ -68,15 +70,15 @@ func (c *foldCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	after := folded.condition()
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
-	if after.over() {
-		tell.warn("%s", overfull(after.Report))
+	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
+	if after.Over() {
+		tell.Warn("%s", human.Overfull(after.Report))
 	}
 	if c.asJSON {
-		return printJSON(cmd.OutOrStdout(), foldedJSON{c.output, by, component{args[0], describeFilter(before), before}, describeFilter(after)})
+		return printJSON(cmd.OutOrStdout(), foldedJSON{c.output, by, component{args[0], human.Describe(before), before}, human.Describe(after)})
 	}
-	tell.say("%s: %s, false-positive rate now %s", args[0], binarySize(before.Plan.Bytes()), oneIn(before.Rate))
-	tell.say("%s: folded by %d; %s", c.output, by, state(after))
+	tell.Say("%s: %s, false-positive rate now %s", args[0], human.BinarySize(before.Plan.Bytes()), human.OneIn(before.Rate))
+	tell.Say("%s: folded by %d; %s", c.output, by, human.Fullness(after))
 	return nil
 }
 
@@ -85,7 +87,7 @@ type foldedJSON struct {
 	File string    `json:"file"`
 	By   uint64    `json:"by"`
 	From component `json:"from"`
-	filterJSON
+	human.FilterJSON
 }
 
 // fold folds by what was asked for, or by as much as the rate allows.
@@ -111,7 +113,7 @@ func (c *foldCommand) fold(f *filterFile, r bloom.Report) (folded *filterFile, b
 		limit = r.Plan.Rate
 	}
 	if r.Rate > limit {
-		return nil, 0, fmt.Errorf("its rate is %s already, above %s: there is nothing to fold", oneIn(r.Rate), oneIn(limit))
+		return nil, 0, fmt.Errorf("its rate is %s already, above %s: there is nothing to fold", human.OneIn(r.Rate), human.OneIn(limit))
 	}
 	for _, by := range slices.Backward(divisors(r.Plan.Blocks)) {
 		smaller := r.Plan
@@ -133,7 +135,7 @@ func (c *foldCommand) fold(f *filterFile, r bloom.Report) (folded *filterFile, b
 		}
 		folded.Close()
 	}
-	return nil, 0, fmt.Errorf("it has %d blocks, and no size that divides them keeps a rate of %s: give a higher --rate, or build it with --folds", r.Plan.Blocks, oneIn(limit))
+	return nil, 0, fmt.Errorf("it has %d blocks, and no size that divides them keeps a rate of %s: give a higher --rate, or build it with --folds", r.Plan.Blocks, human.OneIn(limit))
 }
 
 // replan plans the result for the rate that was asked for.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
 	"github.com/spf13/cobra"
 )
 
@@ -124,18 +125,18 @@ type infoJSON struct {
 	Secret    string            `json:"secret_fingerprint,omitempty"`
 	Verified  bool              `json:"verified"`
 	Meta      map[string]string `json:"meta,omitempty"`
-	filterJSON
+	human.FilterJSON
 
-	RateBound      *float64          `json:"rate_bound,omitempty"`  // of a scalable, however much it grows
-	Layers         []filterJSON      `json:"layers,omitempty"`      // of a scalable, oldest first
-	Generations    []filterJSON      `json:"generations,omitempty"` // of a window, oldest first
-	SpanSeconds    float64           `json:"span_seconds,omitempty"`
-	ChainLayers    []layerJSON       `json:"chain_layers,omitempty"` // of RedisBloom's, oldest first
-	Saturated      *uint64           `json:"saturated_counters,omitempty"`
-	Exceptions     *int              `json:"exceptions,omitempty"`
-	ExceptionBytes *int              `json:"exception_bytes,omitempty"`
-	DataBytes      int               `json:"data_bytes,omitempty"` // free data behind the filter
-	Details        map[string]string `json:"details,omitempty"`    // in the words of the file's program
+	RateBound      *float64           `json:"rate_bound,omitempty"`  // of a scalable, however much it grows
+	Layers         []human.FilterJSON `json:"layers,omitempty"`      // of a scalable, oldest first
+	Generations    []human.FilterJSON `json:"generations,omitempty"` // of a window, oldest first
+	SpanSeconds    float64            `json:"span_seconds,omitempty"`
+	ChainLayers    []layerJSON        `json:"chain_layers,omitempty"` // of RedisBloom's, oldest first
+	Saturated      *uint64            `json:"saturated_counters,omitempty"`
+	Exceptions     *int               `json:"exceptions,omitempty"`
+	ExceptionBytes *int               `json:"exception_bytes,omitempty"`
+	DataBytes      int                `json:"data_bytes,omitempty"` // free data behind the filter
+	Details        map[string]string  `json:"details,omitempty"`    // in the words of the file's program
 
 	report    bloom.Report
 	unplanned bool
@@ -176,9 +177,9 @@ func describe(f *filterFile, verified bool) infoJSON {
 		Kind:       f.kind,
 		Verified:   verified,
 		Meta:       f.meta(),
-		filterJSON: describeFilter(r),
+		FilterJSON: human.Describe(r),
 		report:     r.Report,
-		unplanned:  r.unplanned,
+		unplanned:  r.Unplanned,
 		about:      abouts[f.kind],
 	}
 	if hashed, ok := f.Filter.(interface{ HashIdentity() bloom.HashIdentity }); ok {
@@ -233,72 +234,72 @@ func (v *infoJSON) describeHash(id bloom.HashIdentity) {
 	}
 }
 
-func describeParts(reports []bloom.Report) (parts []filterJSON) {
+func describeParts(reports []bloom.Report) (parts []human.FilterJSON) {
 	for _, r := range reports {
-		parts = append(parts, describeFilter(condition{Report: r}))
+		parts = append(parts, human.Describe(human.Condition{Report: r}))
 	}
 	return parts
 }
 
 func (v infoJSON) print(w io.Writer) error {
 	r := v.report
-	t := &table{to: w}
+	t := &human.Table{To: w}
 	packed := ""
 	if v.Packed {
 		packed = ", packed with gzip"
 	}
-	t.row("file", "%s (%s bytes%s)", v.File, commas(uint64(v.FileBytes)), packed)
+	t.Row("file", "%s (%s bytes%s)", v.File, human.Commas(uint64(v.FileBytes)), packed)
 	if v.Verified {
-		t.row("checksums", "%s", v.checked())
+		t.Row("checksums", "%s", v.checked())
 	}
 	if v.Format != ourFormat {
-		t.row("format", "%s: %s", v.Format, v.about)
-		t.row("kind", "%s: %s", v.Kind, abouts[v.Kind])
+		t.Row("format", "%s: %s", v.Format, v.about)
+		t.Row("kind", "%s: %s", v.Kind, abouts[v.Kind])
 	} else {
-		t.row("kind", "%s: %s", v.Kind, v.about)
+		t.Row("kind", "%s: %s", v.Kind, v.about)
 	}
 	if v.Scheme != "" {
-		t.row("scheme", "%s", v.Scheme)
+		t.Row("scheme", "%s", v.Scheme)
 	}
 	if v.Seed != nil {
-		t.row("hash", "%s, seed %d", v.Hash, *v.Seed)
+		t.Row("hash", "%s, seed %d", v.Hash, *v.Seed)
 	} else if v.Secret != "" {
-		t.row("hash", "%s, secret with fingerprint %s", v.Hash, v.Secret)
+		t.Row("hash", "%s, secret with fingerprint %s", v.Hash, v.Secret)
 	}
 	if v.unplanned {
-		t.row("n and p", "not known: half full, it holds about %s at %s", count(r.Plan.Keys, "key"), oneIn(r.Plan.Rate))
+		t.Row("n and p", "not known: half full, it holds about %s at %s", human.Count(r.Plan.Keys, "key"), human.OneIn(r.Plan.Rate))
 	} else if v.RateBound != nil {
-		t.row("planned rate", "%s (p), however much it grows", oneIn(*v.RateBound))
-		t.row("planned keys", "%s in the layers so far, at %s", commas(r.Plan.Keys), oneIn(r.Plan.Rate))
+		t.Row("planned rate", "%s (p), however much it grows", human.OneIn(*v.RateBound))
+		t.Row("planned keys", "%s in the layers so far, at %s", human.Commas(r.Plan.Keys), human.OneIn(r.Plan.Rate))
 	} else {
-		t.row("planned keys", "%s (n)", commas(r.Plan.Keys))
-		t.row("planned rate", "%s (p = %.4g)", oneIn(r.Plan.Rate), r.Plan.Rate)
+		t.Row("planned keys", "%s (n)", human.Commas(r.Plan.Keys))
+		t.Row("planned rate", "%s (p = %.4g)", human.OneIn(r.Plan.Rate), r.Plan.Rate)
 	}
-	t.row("bits", "%s (m), %d set per key (k)", commas(v.Bits), v.Probes)
-	t.row("memory", "%s", bytesOf(v.Bytes))
-	t.row("rate now", "%s%s", oneIn(r.Rate), rateError(r))
-	t.row("keys, estimated", "%s", estimate(r))
+	t.Row("bits", "%s (m), %d set per key (k)", human.Commas(v.Bits), v.Probes)
+	t.Row("memory", "%s", human.BytesOf(v.Bytes))
+	t.Row("rate now", "%s%s", human.OneIn(r.Rate), rateError(r))
+	t.Row("keys, estimated", "%s", estimate(r))
 	if !v.unplanned {
-		t.row("full", "%s%s", full(r), warning(r))
-		t.row("remaining", "%s", count(r.Remaining, "key"))
+		t.Row("full", "%s%s", human.Full(r), warning(r))
+		t.Row("remaining", "%s", human.Count(r.Remaining, "key"))
 	}
-	t.row("bits set", "%s", percent(v.Fill))
+	t.Row("bits set", "%s", human.Percent(v.Fill))
 	if v.Format == ourFormat { // others keep no such count, or in their own words
 		if v.Added > 0 || v.Fill == 0 { // else it came from a file that does not say
-			t.row("added", "%s keys were new when they were added", commas(v.Added))
+			t.Row("added", "%s keys were new when they were added", human.Commas(v.Added))
 		}
 	}
 	v.printParts(t)
 	for _, d := range v.details {
-		t.row(d[0], "%s", d[1])
+		t.Row(d[0], "%s", d[1])
 	}
 	if v.DataBytes > 0 {
-		t.row("data", "%s bytes behind the filter", commas(uint64(v.DataBytes)))
+		t.Row("data", "%s bytes behind the filter", human.Commas(uint64(v.DataBytes)))
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.Meta)) {
-		t.row("meta", "%s=%s", key, v.Meta[key])
+		t.Row("meta", "%s=%s", key, v.Meta[key])
 	}
-	return t.err
+	return t.Err
 }
 
 // checked is what --verify can say of a file that it found no fault with.
@@ -310,28 +311,28 @@ func (v infoJSON) checked() string {
 }
 
 // printParts prints what only some kinds have.
-func (v infoJSON) printParts(t *table) {
+func (v infoJSON) printParts(t *human.Table) {
 	if v.Saturated != nil {
-		t.row("counters", "%s at %d, where they stay", commas(*v.Saturated), bloom.MaxCount)
+		t.Row("counters", "%s at %d, where they stay", human.Commas(*v.Saturated), bloom.MaxCount)
 	}
 	if v.Exceptions != nil {
-		t.row("exceptions", "%s keys are answered no (%s bytes)", commas(uint64(*v.Exceptions)), commas(uint64(*v.ExceptionBytes)))
+		t.Row("exceptions", "%s keys are answered no (%s bytes)", human.Commas(uint64(*v.Exceptions)), human.Commas(uint64(*v.ExceptionBytes)))
 	}
 	name := "layer"
 	if v.SpanSeconds > 0 {
 		name = "generation"
-		t.row("span", "%v: keys are found for so long at least", time.Duration(v.SpanSeconds*float64(time.Second)))
+		t.Row("span", "%v: keys are found for so long at least", time.Duration(v.SpanSeconds*float64(time.Second)))
 		if whole := len(v.parts) - 2; whole >= 0 { // the last one is not over yet
 			r := v.parts[whole]
-			t.row("pace", "%s keys in the last whole generation, %s of what is planned", round(r.Keys), percent(r.Full()))
+			t.Row("pace", "%s keys in the last whole generation, %s of what is planned", human.Round(r.Keys), human.Percent(r.Full()))
 		}
 	}
 	for i, r := range v.parts {
-		t.row(fmt.Sprintf("%s %d", name, i+1), "%s of %s keys, %s full%s, %s, rate now %s",
-			estimate(r), commas(r.Plan.Keys), full(r), warning(r), binarySize(r.Plan.Bytes()), oneIn(r.Rate))
+		t.Row(fmt.Sprintf("%s %d", name, i+1), "%s of %s keys, %s full%s, %s, rate now %s",
+			estimate(r), human.Commas(r.Plan.Keys), human.Full(r), warning(r), human.BinarySize(r.Plan.Bytes()), human.OneIn(r.Rate))
 	}
 	for i, l := range v.ChainLayers {
-		t.row(fmt.Sprintf("layer %d", i+1), "%s of %s keys, %s, planned for a rate of %s", commas(l.Added), commas(l.Keys), binarySize(l.Bytes), oneIn(l.Rate))
+		t.Row(fmt.Sprintf("layer %d", i+1), "%s of %s keys, %s, planned for a rate of %s", human.Commas(l.Added), human.Commas(l.Keys), human.BinarySize(l.Bytes), human.OneIn(l.Rate))
 	}
 }
 
@@ -343,10 +344,10 @@ func rateError(r bloom.Report) string {
 }
 
 func estimate(r bloom.Report) string {
-	if finite(r.Keys) == nil {
+	if human.Finite(r.Keys) == nil {
 		return "unknown: every bit is set"
 	}
-	return fmt.Sprintf("%s +- %s", round(r.Keys), round(r.KeysError))
+	return fmt.Sprintf("%s +- %s", human.Round(r.Keys), human.Round(r.KeysError))
 }
 
 func warning(r bloom.Report) string {

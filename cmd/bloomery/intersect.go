@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/spf13/cobra"
 )
 
@@ -43,9 +45,9 @@ func (c *intersectCommand) run(cmd *cobra.Command, args []string) error {
 	defer into.Close()
 	v := combinedJSON{}
 	if len(args) == 2 { // the estimate is made for two sets
-		v.Common, v.CommonError = finite(c.common.Intersection), finite(c.common.IntersectionError)
+		v.Common, v.CommonError = human.Finite(c.common.Intersection), human.Finite(c.common.IntersectionError)
 	}
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
+	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
 	return c.finish(cmd, tell, into, parts, v)
 }
 

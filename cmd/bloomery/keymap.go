@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
 )
 
@@ -146,14 +147,14 @@ func (f *filterFile) setNormalize(flags *formatFlags, normalize string) (err err
 // recordNormalize notes the form of the lines that are about to be added, as build
 // does. A filter that has keys in another form cannot take them: check would look
 // for one of the two, and answer "certainly not" of the other.
-func (f *filterFile) recordNormalize(normalize string, tell *teller) error {
+func (f *filterFile) recordNormalize(normalize string, tell *lines.Reporter) error {
 	recorded := f.meta()[normalizeMeta]
 	if normalize == "" || recorded != "" {
 		return nil
 	}
 	n, ok := f.Filter.(noted)
 	if !ok || f.foreign != nil {
-		tell.warnNotNoted(f, normalize)
+		warnNotNoted(tell, f, normalize)
 		return nil
 	}
 	if r := f.Report(); r.Fill > 0 {
@@ -168,8 +169,8 @@ func (f *filterFile) recordNormalize(normalize string, tell *teller) error {
 }
 
 // warnNotNoted is for files that have no room for the form of their lines.
-func (t *teller) warnNotNoted(f *filterFile, normalize string) {
-	t.warn("the file of a %s in the format %s cannot note --normalize %s: give it to every check and add, too", f.kind, f.format(), normalize)
+func warnNotNoted(tell *lines.Reporter, f *filterFile, normalize string) {
+	tell.Warn("the file of a %s in the format %s cannot note --normalize %s: give it to every check and add, too", f.kind, f.format(), normalize)
 }
 
 func appendLower(dst, line []byte) []byte {

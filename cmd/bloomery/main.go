@@ -2,10 +2,9 @@
 // builds Bloom filters, checks lines against them, and removes repeated lines
 // from a stream.
 //
-// A command reads in three steps, each in a file of its own: input.go opens
-// files and unpacks them, lines.go cuts what comes into batches of lines,
-// output.go writes the lines that the filter selected. Every subcommand has its
-// file.
+// Every subcommand has a file of its own name here. What they share is in packages
+// below internal/: lines goes from files to lines and back, human reads and writes
+// numbers as people do.
 package main
 
 import (

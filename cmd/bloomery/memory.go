@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/machine"
 )
 
 // newFilter makes a filter if it keeps within the budget, or without one within
@@ -14,7 +15,7 @@ import (
 func newFilter(c bloom.Config, budget uint64) (*bloom.Filter, error) {
 	c.Budget = budget
 	if budget == 0 {
-		c.Budget, _ = memoryHere()
+		c.Budget, _ = machine.Usable()
 	}
 	f, err := c.New()
 	if budget == 0 && errors.Is(err, bloom.ErrBudget) {

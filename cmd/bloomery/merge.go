@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
 	"github.com/spf13/cobra"
 )
@@ -69,8 +71,8 @@ func twoFilters(example string) cobra.PositionalArgs {
 // component is one of the filters that are combined.
 type component struct {
 	File string `json:"file"`
-	filterJSON
-	report condition
+	human.FilterJSON
+	report human.Condition
 }
 
 // combinedJSON is what merge and intersect report.
@@ -78,7 +80,7 @@ type combinedJSON struct {
 	File  string      `json:"file"`
 	Kind  string      `json:"kind"`
 	Parts []component `json:"parts"`
-	filterJSON
+	human.FilterJSON
 	Common      *float64 `json:"estimated_common_keys,omitempty"`
 	CommonError *float64 `json:"estimated_common_keys_error,omitempty"`
 }
@@ -141,7 +143,7 @@ func (c *combining) survey(paths []string, parts *[]component) (smallest int, me
 		files = append(files, f)
 		r, noted := f.condition(), f.meta()
 		f.Close()
-		*parts = append(*parts, component{path, describeFilter(r), r})
+		*parts = append(*parts, component{path, human.Describe(r), r})
 		if i == 0 {
 			meta = noted
 		} else if form, first := noted[normalizeMeta], meta[normalizeMeta]; form != first {
@@ -228,27 +230,27 @@ func (m *mergeCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer into.Close()
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
+	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
 	r := into.condition()
 	switch {
-	case r.over() && !m.allowOverfull:
-		return fmt.Errorf("%s; %s was not written: build a larger one from the keys, or give --allow-overfull", overfull(r.Report), m.output)
-	case r.over():
-		tell.warn("%s", overfull(r.Report))
-	case !r.unplanned && r.Full() >= fullness[0]:
-		tell.warn("%s", nearlyFull(r.Report))
+	case r.Over() && !m.allowOverfull:
+		return fmt.Errorf("%s; %s was not written: build a larger one from the keys, or give --allow-overfull", human.Overfull(r.Report), m.output)
+	case r.Over():
+		tell.Warn("%s", human.Overfull(r.Report))
+	case !r.Unplanned && r.Full() >= fullness[0]:
+		tell.Warn("%s", human.NearlyFull(r.Report))
 	}
 	return m.finish(cmd, tell, into, parts, combinedJSON{})
 }
 
 // finish writes the result and reports.
-func (c *combining) finish(cmd *cobra.Command, tell *teller, into *filterFile, parts []component, v combinedJSON) error {
+func (c *combining) finish(cmd *cobra.Command, tell *lines.Reporter, into *filterFile, parts []component, v combinedJSON) error {
 	if err := replaceFile(c.output, nil, into.writeTo); err != nil {
 		return err
 	}
 	r := into.condition()
 	if c.asJSON {
-		v.File, v.Kind, v.Parts, v.filterJSON = c.output, into.kind, parts, describeFilter(r)
+		v.File, v.Kind, v.Parts, v.FilterJSON = c.output, into.kind, parts, human.Describe(r)
 		return printJSON(cmd.OutOrStdout(), v)
 	}
 	for _, p := range parts {
@@ -256,15 +258,15 @@ func (c *combining) finish(cmd *cobra.Command, tell *teller, into *filterFile, p
 		if p.report.Plan.Blocks > r.Plan.Blocks {
 			folded = fmt.Sprintf(", folded by %d", p.report.Plan.Blocks/r.Plan.Blocks)
 		}
-		fullness := ", " + full(p.report.Report) + " full"
-		if p.report.unplanned {
+		fullness := ", " + human.Full(p.report.Report) + " full"
+		if p.report.Unplanned {
 			fullness = ""
 		}
-		tell.say("%s: %s keys%s%s", p.File, estimate(p.report.Report), fullness, folded)
+		tell.Say("%s: %s keys%s%s", p.File, estimate(p.report.Report), fullness, folded)
 	}
-	if !slices.ContainsFunc(parts, func(p component) bool { return finite(p.report.Keys) == nil }) && v.Common != nil {
-		tell.say("in all of them: %s +- %s keys, by their bits", round(*v.Common), round(*v.CommonError))
+	if !slices.ContainsFunc(parts, func(p component) bool { return human.Finite(p.report.Keys) == nil }) && v.Common != nil {
+		tell.Say("in all of them: %s +- %s keys, by their bits", human.Round(*v.Common), human.Round(*v.CommonError))
 	}
-	tell.say("%s: %s keys; %s", c.output, estimate(r.Report), state(r))
+	tell.Say("%s: %s keys; %s", c.output, estimate(r.Report), human.Fullness(r))
 	return nil
 }

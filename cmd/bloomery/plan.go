@@ -5,19 +5,21 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/machine"
 	"github.com/spf13/cobra"
 )
 
 // planCommand is `bloomery plan`.
 type planCommand struct {
-	keys    countFlag
-	rate    rateFlag
-	bits    bitsFlag
-	probes  probesFlag
+	keys    human.CountFlag
+	rate    human.RateFlag
+	bits    human.BitsFlag
+	probes  human.ProbesFlag
 	layouts []string
-	budget  sizeFlag
+	budget  human.SizeFlag
 
-	window      timeFlag
+	window      human.TimeFlag
 	generations int
 
 	plot   string
@@ -163,7 +165,7 @@ func (p *planCommand) describe(chosen []layout, plan bloom.Plan) planJSON {
 	v := planJSON{
 		layoutJSON: describeLayout(chosen[0], plan),
 		Budget:     uint64(p.budget),
-		Machine:    machineJSON{machineMemory(), availableMemory()},
+		Machine:    machineJSON{machine.Memory(), machine.Available()},
 		Commands:   p.commands(chosen[0], plan),
 	}
 	for i, l := range chosen {
@@ -243,7 +245,7 @@ func describeLayout(l layout, p bloom.Plan) layoutJSON {
 		Probes:       p.Probes,
 		Bytes:        memory,
 		BitsPerKey:   bitsPerKey,
-		Overhead:     finite(bitsPerKey/bloom.ClassicBitsPerKey(p.Rate) - 1),
+		Overhead:     human.Finite(bitsPerKey/bloom.ClassicBitsPerKey(p.Rate) - 1),
 		RateAtDouble: p.RateAt(2 * p.Keys),
 		LinesPerHit:  found,
 		LinesPerMiss: absent,
@@ -275,11 +277,11 @@ func (v planJSON) verdict() string {
 	if m.Memory == 0 {
 		return "This machine does not say how much memory it has."
 	}
-	has := fmt.Sprintf("This machine has %s of memory", binarySize(m.Memory))
+	has := fmt.Sprintf("This machine has %s of memory", human.BinarySize(m.Memory))
 	if m.Available != 0 {
-		has += fmt.Sprintf(", %s of it free", binarySize(m.Available))
+		has += fmt.Sprintf(", %s of it free", human.BinarySize(m.Available))
 	}
-	size := binarySize(v.Bytes)
+	size := human.BinarySize(v.Bytes)
 	switch {
 	case v.Bytes > m.Memory:
 		return has + fmt.Sprintf(":\nthe filter does not fit. It wants more memory than %s, a higher rate or fewer keys.", size)
@@ -290,5 +292,5 @@ func (v planJSON) verdict() string {
 	if share < 0.001 {
 		return has + ":\nthe filter fits, and takes next to nothing of it."
 	}
-	return has + fmt.Sprintf(":\nthe filter fits, and takes %s of it.", percent(share))
+	return has + fmt.Sprintf(":\nthe filter fits, and takes %s of it.", human.Percent(share))
 }

@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/machine"
 )
 
 // made makes the filter of each layout, with what the library knows of it.
@@ -164,7 +166,7 @@ func TestGoLine(t *testing.T) {
 // The rate to paste gives a filter that keeps it and is no larger than planned.
 func TestPasteRate(t *testing.T) {
 	for _, l := range layouts {
-		for _, bits := range []bitsFlag{50_000, 123_456, 1_000_000} {
+		for _, bits := range []human.BitsFlag{50_000, 123_456, 1_000_000} {
 			p := planCommand{keys: 10_000, bits: bits}
 			plan, err := l.plan(p.config(0))
 			if err != nil {
@@ -177,7 +179,7 @@ func TestPasteRate(t *testing.T) {
 				}
 				continue // below what a layout keeps by plan
 			}
-			rate, err := parseRate(text)
+			rate, err := human.ParseRate(text)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -222,7 +224,7 @@ func TestFit(t *testing.T) {
 }
 
 func TestAvailableMemory(t *testing.T) {
-	memory, available := machineMemory(), availableMemory()
+	memory, available := machine.Memory(), machine.Available()
 	if available > memory {
 		t.Errorf("%d bytes available of %d", available, memory)
 	}

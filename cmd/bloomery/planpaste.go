@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
 )
 
 // commandsJSON are lines to paste, empty where there is none for the plan.
@@ -28,7 +29,7 @@ func (p *planCommand) commands(l layout, plan bloom.Plan) commandsJSON {
 	rate, err := p.pasteRate(l, plan)
 	switch {
 	case err != nil:
-		c.noShell = fmt.Sprintf("build and dedupe work from n and p, and refuse these: %s", libraryPrefix.ReplaceAllString(err.Error(), "$1"))
+		c.noShell = fmt.Sprintf("build and dedupe work from n and p, and refuse these: %s", human.TrimPrefixes(err.Error()))
 	case p.probes != 0 && l.name != "classic":
 		c.noShell = "build and dedupe choose k themselves"
 	case l.name == "classic" && (p.bits != 0 || p.probes != 0):
@@ -44,7 +45,7 @@ func (p *planCommand) commands(l layout, plan bloom.Plan) commandsJSON {
 	case l.name == "paired": // as 'bloomery serve' has it
 		c.Redis = fmt.Sprintf("BF.RESERVE keys %s %d LAYOUT PAIRED", rate, plan.Keys)
 	case plan.Keys > redisMostKeys:
-		c.noRedis = fmt.Sprintf("BF.RESERVE: RedisBloom takes %s keys at most", commas(redisMostKeys))
+		c.noRedis = fmt.Sprintf("BF.RESERVE: RedisBloom takes %s keys at most", human.Commas(redisMostKeys))
 	default:
 		c.Redis = fmt.Sprintf("BF.RESERVE keys %s %d", rate, plan.Keys)
 	}
@@ -101,7 +102,7 @@ func (p *planCommand) goLine(l layout) string {
 }
 
 // underscores writes n as Go does.
-func underscores(n uint64) string { return strings.ReplaceAll(commas(n), ",", "_") }
+func underscores(n uint64) string { return strings.ReplaceAll(human.Commas(n), ",", "_") }
 
 func (c commandsJSON) String() string {
 	var b strings.Builder

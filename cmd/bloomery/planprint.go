@@ -5,31 +5,33 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/bloomery/bloom/internal/human"
 )
 
 // print is the plan for people. keysVary says that n is an answer, and so
 // differs between the layouts.
 func (v planJSON) print(w io.Writer, keysVary bool) error {
-	t := &table{to: w}
-	t.row("keys", "%s (n)", commas(v.Keys))
-	t.row("rate", "%s (p = %.4g)", oneIn(v.Rate), v.Rate)
-	t.row("bits", "%s (m)", commas(v.Bits))
-	t.row("bits set per key", "%d (k)", v.Probes)
-	t.row("memory", "%s", bytesOf(v.Bytes))
-	t.row("bits per key", "%.2f", v.BitsPerKey)
+	t := &human.Table{To: w}
+	t.Row("keys", "%s (n)", human.Commas(v.Keys))
+	t.Row("rate", "%s (p = %.4g)", human.OneIn(v.Rate), v.Rate)
+	t.Row("bits", "%s (m)", human.Commas(v.Bits))
+	t.Row("bits set per key", "%d (k)", v.Probes)
+	t.Row("memory", "%s", human.BytesOf(v.Bytes))
+	t.Row("bits per key", "%.2f", v.BitsPerKey)
 	if v.Overhead == nil {
-		t.row("over the optimum", "no filter at all: it says yes to everything; give more bits or fewer keys")
+		t.Row("over the optimum", "no filter at all: it says yes to everything; give more bits or fewer keys")
 	} else {
-		t.row("over the optimum", "%s (a textbook filter takes %.2f bits per key)", over(v.Overhead), v.BitsPerKey/(1+*v.Overhead))
+		t.Row("over the optimum", "%s (a textbook filter takes %.2f bits per key)", over(v.Overhead), v.BitsPerKey/(1+*v.Overhead))
 	}
-	t.row("at twice the keys", "%s", oneIn(v.RateAtDouble))
-	t.row("cache lines read", "%.3g for a key that is there, %.4g for one that is not", v.LinesPerHit, v.LinesPerMiss)
-	t.row("file", "%s", bytesOf(v.FileBytes))
+	t.Row("at twice the keys", "%s", human.OneIn(v.RateAtDouble))
+	t.Row("cache lines read", "%.3g for a key that is there, %.4g for one that is not", v.LinesPerHit, v.LinesPerMiss)
+	t.Row("file", "%s", human.BytesOf(v.FileBytes))
 	if v.Budget != 0 {
-		t.row("budget", "%s bytes (%s): fits, %s used", commas(v.Budget), binarySize(v.Budget), percent(float64(v.Bytes)/float64(v.Budget)))
+		t.Row("budget", "%s bytes (%s): fits, %s used", human.Commas(v.Budget), human.BinarySize(v.Budget), human.Percent(float64(v.Bytes)/float64(v.Budget)))
 	}
-	if t.err != nil {
-		return t.err
+	if t.Err != nil {
+		return t.Err
 	}
 	if _, err := fmt.Fprintln(w); err != nil {
 		return err
@@ -64,8 +66,8 @@ func (v planJSON) printLayouts(w io.Writer, keysVary bool) error {
 			continue
 		}
 		rows = append(rows, []string{
-			l.Layout, commas(l.Keys), oneIn(l.Rate), fmt.Sprint(l.Probes), fmt.Sprintf("%.2f", l.BitsPerKey),
-			binarySize(l.Bytes), over(l.Overhead), fmt.Sprintf("%.3g", l.LinesPerHit), fmt.Sprintf("%.3g", l.LinesPerMiss), v.fit(l.Bytes),
+			l.Layout, human.Commas(l.Keys), human.OneIn(l.Rate), fmt.Sprint(l.Probes), fmt.Sprintf("%.2f", l.BitsPerKey),
+			human.BinarySize(l.Bytes), over(l.Overhead), fmt.Sprintf("%.3g", l.LinesPerHit), fmt.Sprintf("%.3g", l.LinesPerMiss), v.fit(l.Bytes),
 		})
 	}
 	if !keysVary {

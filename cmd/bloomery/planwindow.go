@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
 )
 
 // windowPlanJSON is the plan of a window: what it takes, by how its keys come.
@@ -104,17 +105,17 @@ func spanGo(span time.Duration) string {
 }
 
 func (v windowPlanJSON) print(w io.Writer, span time.Duration) error {
-	t := &table{to: w}
-	t.row("window", "%s, in %d generations", spanText(span), v.Generations)
-	t.row("forgotten", "%s after a key was added, at the latest", spanText(span+(span/time.Duration(v.Generations)).Round(time.Second)))
-	t.row("keys", "%s in any %s (n)", commas(v.Keys), spanText(span))
-	t.row("rate", "%s (p = %.4g), however the keys come", oneIn(v.Rate), v.Rate)
-	if t.err != nil {
-		return t.err
+	t := &human.Table{To: w}
+	t.Row("window", "%s, in %d generations", spanText(span), v.Generations)
+	t.Row("forgotten", "%s after a key was added, at the latest", spanText(span+(span/time.Duration(v.Generations)).Round(time.Second)))
+	t.Row("keys", "%s in any %s (n)", human.Commas(v.Keys), spanText(span))
+	t.Row("rate", "%s (p = %.4g), however the keys come", human.OneIn(v.Rate), v.Rate)
+	if t.Err != nil {
+		return t.Err
 	}
 	rows := [][]string{{"keys come", "bits/key", "memory", "layers"}}
 	for _, a := range v.Arrivals {
-		rows = append(rows, []string{a.Keys, fmt.Sprintf("%.2f", a.BitsPerKey), binarySize(a.Bytes), fmt.Sprint(a.Layers)})
+		rows = append(rows, []string{a.Keys, fmt.Sprintf("%.2f", a.BitsPerKey), human.BinarySize(a.Bytes), fmt.Sprint(a.Layers)})
 	}
 	_, err := fmt.Fprintf(w, "\n%s\n\nTo paste:\n%s", strings.Join(alignColumns(rows), "\n"), v.Commands)
 	return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bloomery/bloom/internal/human"
 	"github.com/spf13/cobra"
 )
 
@@ -17,8 +18,8 @@ import (
 type probeCommand struct {
 	insecure bool
 	either   bool // ask over TLS what answers http:// by 400 Bad Request
-	timeout  timeFlag
-	wait     timeFlag
+	timeout  human.TimeFlag
+	wait     human.TimeFlag
 }
 
 // probeURL is where 'bloomery serve' says whether it is ready, unless it was told
@@ -29,7 +30,7 @@ const probeURL = "http://127.0.0.1:6381/readyz"
 const askEvery = 50 * time.Millisecond
 
 func newProbe() *cobra.Command {
-	c := &probeCommand{timeout: timeFlag(5 * time.Second)}
+	c := &probeCommand{timeout: human.TimeFlag(5 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "probe [URL]",
 		Short: "Ask a server whether it is ready",

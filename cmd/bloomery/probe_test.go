@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bloomery/bloom/internal/human"
 )
 
 func TestProbe(t *testing.T) {
@@ -80,7 +82,7 @@ func TestProbeEither(t *testing.T) {
 	defer plain.Close()
 	defer secure.Close()
 	target := strings.Replace(secure.URL, "https://", "http://", 1)
-	either, fixed := probeCommand{timeout: timeFlag(5 * time.Second), either: true}, probeCommand{timeout: timeFlag(5 * time.Second)}
+	either, fixed := probeCommand{timeout: human.TimeFlag(5 * time.Second), either: true}, probeCommand{timeout: human.TimeFlag(5 * time.Second)}
 	for _, url := range []string{plain.URL, target} {
 		if got, err := either.ask(url); got != "ready" || err != nil {
 			t.Errorf("either.ask(%s) = %q, %v, want ready", url, got, err)

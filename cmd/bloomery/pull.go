@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/store"
 	"github.com/spf13/cobra"
 )
@@ -63,15 +65,15 @@ func (c *pullCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, []*source{{regular: true, bytes: header.fileBytes()}})
+	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, []*lines.Source{{Regular: true, Bytes: header.fileBytes()}})
 	written := int64(0)
 	err = replaceFile(c.output, nil, func(w io.Writer) error {
-		if written, err = from.download(ctx, header, w, tell.read); err != nil {
+		if written, err = from.download(ctx, header, w, tell.Read); err != nil {
 			return err
 		}
 		return header.verify(w)
 	})
-	tell.finish()
+	tell.Finish()
 	if err != nil {
 		return err
 	}
@@ -83,9 +85,9 @@ func (c *pullCommand) run(cmd *cobra.Command, args []string) error {
 	if c.asJSON {
 		return printJSON(cmd.OutOrStdout(), moved{File: c.output, URL: from.url, Name: from.name, Kind: made.kind, Bytes: written})
 	}
-	tell.say("%s: %s, %s", c.output, made.kind, state(made.condition()))
+	tell.Say("%s: %s, %s", c.output, made.kind, human.Fullness(made.condition()))
 	if made.needsSecret() {
-		tell.say("%s: is keyed by the server's secret: give --secret the file 'secrets' of its data directory to look keys up", c.output)
+		tell.Say("%s: is keyed by the server's secret: give --secret the file 'secrets' of its data directory to look keys up", c.output)
 	}
 	return nil
 }

@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 )
@@ -86,9 +88,9 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 	if err := to.mayTake(ctx, c.force); err != nil {
 		return err
 	}
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, []*source{{regular: true, bytes: dump.bytes}})
-	err = to.upload(ctx, dump, c.force, tell.read)
-	tell.finish()
+	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, []*lines.Source{{Regular: true, Bytes: dump.bytes}})
+	err = to.upload(ctx, dump, c.force, tell.Read)
+	tell.Finish()
 	if err != nil && ctx.Err() != nil {
 		return exitStatus(exitInterrupted)
 	}
@@ -99,7 +101,7 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 	if c.asJSON {
 		return printJSON(cmd.OutOrStdout(), done)
 	}
-	tell.say("%s: %s, %s", to.url, dump.kind, state(from.condition()))
+	tell.Say("%s: %s, %s", to.url, dump.kind, human.Fullness(from.condition()))
 	return nil
 }
 

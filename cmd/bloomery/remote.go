@@ -18,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
 )
@@ -134,7 +135,7 @@ func (r *remoteFlags) connect(arg string) (*remoteFilter, error) {
 		}
 		pem, err := os.ReadFile(r.ca)
 		if err != nil {
-			return nil, inputError(r.ca, err)
+			return nil, lines.FileError(r.ca, err)
 		}
 		options.TLSConfig.RootCAs = x509.NewCertPool()
 		if !options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {

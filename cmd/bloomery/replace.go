@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/internal/replace"
 )
 
@@ -33,8 +34,8 @@ var beside struct {
 	path string
 }
 
-// watching is the teller whose progress bar may be on the terminal.
-var watching atomic.Pointer[teller]
+// watching is the reporter whose progress bar may be on the terminal.
+var watching atomic.Pointer[lines.Reporter]
 
 // exitWhenInterrupted makes Ctrl-C, from the first call on, end the program and
 // remove the temporary file. SIGHUP and SIGTERM do the same. Signals ignored at the
@@ -62,7 +63,7 @@ func tidyUp() {
 		os.Remove(beside.path)
 	}
 	if tell := watching.Load(); tell != nil {
-		tell.finish()
+		tell.Finish()
 	}
 }
 
@@ -105,7 +106,7 @@ func replaceFile(path string, was fs.FileInfo, write func(io.Writer) error) erro
 	case errors.Is(err, replace.ErrNotRegular):
 		return fmt.Errorf("%s: is %w: give the name of one", path, err)
 	case err != nil:
-		return inputError(path, err)
+		return lines.FileError(path, err)
 	}
 	return nil
 }
@@ -174,7 +175,7 @@ func mayWrite(path string, force bool) error {
 		unlock()
 		return nil
 	case !errors.Is(err, fs.ErrNotExist):
-		return inputError(path, err)
+		return lines.FileError(path, err)
 	}
 	if directory := missingDirectory(path); directory != "" {
 		return fmt.Errorf("%s: there is no directory %s: make it first", path, directory)

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
-	"github.com/schollz/progressbar/v3"
+	"github.com/bloomery/bloom/internal/lines"
 )
 
 // TestInterruptedExitCode: Ctrl-C ends add with 130 and leaves the file alone, as
@@ -83,10 +83,11 @@ func TestTidyUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	var terminal bytes.Buffer
-	bar := progressbar.NewOptions64(100, progressbar.OptionSetWriter(&terminal))
-	bar.Add64(50)
+	bar := lines.NewBar(&terminal, 100)
+	bar.Read(50)
+	bar.Draw()
 	drawn := terminal.Len()
-	watching.Store(&teller{to: &terminal, bar: bar, shown: true})
+	watching.Store(bar)
 	defer watching.Store(nil)
 	beside.Lock()
 	defer beside.Unlock()

@@ -5,6 +5,8 @@ import (
 	"math"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 )
 
 // What dedupe remembers lines in: the kinds of filter that many goroutines may
@@ -17,21 +19,21 @@ type fixedSeen struct {
 	limit *limit
 }
 
-func (s fixedSeen) hash(key []byte) uint64                { return s.Hash(key) }
-func (s fixedSeen) look(hashes []uint64, found []bool)    { s.ContainsHashes(hashes, found) }
-func (s fixedSeen) add(hashes []uint64, isNew []bool) int { return s.AddDisjoint(hashes, isNew) }
-func (s fixedSeen) blocks() uint64                        { return s.Plan().Blocks }
-func (s fixedSeen) room() (int64, error)                  { return s.limit.room(s.gauge, s.Added()) }
-func (s fixedSeen) grows() bool                           { return false }
-func (s fixedSeen) sync() error                           { return nil }
-func (s fixedSeen) advice() string                        { return s.limit.way }
+func (s fixedSeen) AddHashes(hashes []uint64, isNew []bool) int { return s.AddDisjoint(hashes, isNew) }
+func (s fixedSeen) Blocks() uint64                              { return s.Plan().Blocks }
+func (s fixedSeen) Room() (int64, error)                        { return s.limit.room(s.gauge, s.Added()) }
+func (s fixedSeen) Grows() bool                                 { return false }
+func (s fixedSeen) Sync() error                                 { return nil }
+func (s fixedSeen) advice() string                              { return s.limit.way }
 
 // fileSeen is fixedSeen in a file, which one goroutine may add to.
 type fileSeen struct{ fixedSeen }
 
-func (s fileSeen) add(hashes []uint64, isNew []bool) int { return s.AddHashes(hashes, isNew) }
-func (s fileSeen) blocks() uint64                        { return 0 }
-func (s fileSeen) sync() error                           { return s.Sync() }
+func (s fileSeen) AddHashes(hashes []uint64, isNew []bool) int {
+	return s.Filter.AddHashes(hashes, isNew)
+}
+func (s fileSeen) Blocks() uint64 { return 0 }
+func (s fileSeen) Sync() error    { return s.Filter.Sync() }
 
 // growingSeen adds layers as it needs them, in memory or in a file.
 type growingSeen struct {
@@ -39,19 +41,15 @@ type growingSeen struct {
 	limit *limit
 }
 
-func (s growingSeen) hash(key []byte) uint64                { return s.Hash(key) }
-func (s growingSeen) look(hashes []uint64, found []bool)    { s.ContainsHashes(hashes, found) }
-func (s growingSeen) add(hashes []uint64, isNew []bool) int { return s.AddHashes(hashes, isNew) }
-func (s growingSeen) grows() bool                           { return true }
-func (s growingSeen) sync() error                           { return s.Sync() }
-func (s growingSeen) advice() string                        { return s.limit.way }
+func (s growingSeen) Grows() bool    { return true }
+func (s growingSeen) advice() string { return s.limit.way }
 
-func (s growingSeen) blocks() uint64 {
+func (s growingSeen) Blocks() uint64 {
 	newest, _ := s.Newest()
 	return newest.Blocks
 }
 
-func (s growingSeen) room() (int64, error) {
+func (s growingSeen) Room() (int64, error) {
 	if err := s.Err(); err != nil {
 		return math.MaxInt64, s.limit.over(err.Error())
 	}
@@ -66,19 +64,16 @@ type windowSeen struct {
 	limit *limit
 }
 
-func (s windowSeen) hash(key []byte) uint64                { return s.Hash(key) }
-func (s windowSeen) look(hashes []uint64, found []bool)    { s.ContainsHashes(hashes, found) }
-func (s windowSeen) add(hashes []uint64, isNew []bool) int { return s.AddHashes(hashes, isNew) }
-func (s windowSeen) blocks() uint64                        { return s.Plan().Blocks }
-func (s windowSeen) grows() bool                           { return true }
-func (s windowSeen) sync() error                           { return nil }
-func (s windowSeen) advice() string                        { return s.limit.way }
+func (s windowSeen) Blocks() uint64 { return s.Plan().Blocks }
+func (s windowSeen) Grows() bool    { return true }
+func (s windowSeen) Sync() error    { return nil }
+func (s windowSeen) advice() string { return s.limit.way }
 
 // windowLook is how many lines may be new before a window is asked again whether it
 // keeps its rate: some milliseconds' worth.
 const windowLook = 1 << 16
 
-func (s windowSeen) room() (int64, error) {
+func (s windowSeen) Room() (int64, error) {
 	err := s.Err()
 	if err == nil {
 		s.limit.told = false
@@ -89,7 +84,7 @@ func (s windowSeen) room() (int64, error) {
 
 // limit says what to do about a filter that is full: it is never silent.
 type limit struct {
-	tell *teller
+	tell *lines.Reporter
 	goOn bool // at a higher rate
 	told bool
 	way  string // how to get more room
@@ -110,7 +105,7 @@ func fixedAdvice(state string) string {
 const stateGrowthAdvice = "make room on the disk, or begin another file, with a larger --budget if it has one"
 
 // growthAdvice is for a filter that grows, up to the budget if there is one.
-func growthAdvice(budget sizeFlag, without string) string {
+func growthAdvice(budget human.SizeFlag, without string) string {
 	if budget != 0 {
 		return "give a larger --budget"
 	}
@@ -124,7 +119,7 @@ func (e fullError) Error() string { return string(e) }
 
 // after says how far a run came whose filter is full, and the way to more room.
 func (e fullError) after(lines uint64, way string) error {
-	return fmt.Errorf("%w, after %s: the rest was not read; %s; or give --allow-overfull to lose new lines at that rate", e, count(lines, "line"), way)
+	return fmt.Errorf("%w, after %s: the rest was not read; %s; or give --allow-overfull to lose new lines at that rate", e, human.Count(lines, "line"), way)
 }
 
 // over is for a filter that is past its rate, for the reason given.
@@ -133,7 +128,7 @@ func (l *limit) over(why string) error {
 		return fullError(why)
 	}
 	if !l.told {
-		l.tell.warn("%s: new lines get lost at that rate; %s", why, l.way)
+		l.tell.Warn("%s: new lines get lost at that rate; %s", why, l.way)
 	}
 	l.told = true
 	return nil
@@ -144,11 +139,11 @@ func (l *limit) room(g *gauge, added uint64) (int64, error) {
 	level, report := g.add(int(added - g.added))
 	if level >= 1 {
 		l.told = false // each doubling is worth a word
-		if err := l.over(overfull(report)); err != nil {
+		if err := l.over(human.Overfull(report)); err != nil {
 			return 0, err
 		}
 	} else if level > 0 {
-		l.tell.warn("%s", nearlyFull(report))
+		l.tell.Warn("%s", human.NearlyFull(report))
 	}
 	return g.left(), nil
 }

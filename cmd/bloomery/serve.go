@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/server"
 	"github.com/bloomery/bloom/store"
 	"github.com/spf13/cobra"
@@ -27,12 +29,12 @@ const shutdownTime = 10 * time.Second
 type serveOptions struct {
 	listen, data           string
 	durability, layout     string
-	memory                 sizeFlag
+	memory                 human.SizeFlag
 	password, readPassword string // files
 	cert, key              string // files
 	unprotected            bool
 	loops, clients         int
-	payload, buffers       sizeFlag
+	payload, buffers       human.SizeFlag
 	idle                   time.Duration
 	web                    webOptions
 }
@@ -316,7 +318,7 @@ func readPassword(path string) (string, error) {
 	}
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return "", inputError(path, err)
+		return "", lines.FileError(path, err)
 	}
 	line, _, _ := strings.Cut(string(b), "\n")
 	if line = strings.TrimSuffix(line, "\r"); line == "" {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/bloomery/bloom/internal/lines"
 )
 
 // bloomeryBinary is bloomery, to be run as a process of its own: the test binary under
@@ -66,7 +68,7 @@ func TestStateSurvivesKill(t *testing.T) {
 			if len(printed) < next {
 				t.Errorf("%d of %d lines never came out", next-len(printed), next)
 			}
-			if most := (rounds + 1) * blockBytes / len("line 0\n"); twice > most {
+			if most := (rounds + 1) * lines.BlockBytes / len("line 0\n"); twice > most {
 				t.Errorf("%d lines came twice: more than a block for each kill", twice)
 			}
 			if again := feed(t, bloomery, append(args, "--state", state), all.String()); len(again) > 0 {

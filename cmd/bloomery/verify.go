@@ -6,13 +6,15 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/spf13/cobra"
 )
 
 // verifyCommand is `bloomery verify`.
 type verifyCommand struct {
 	members   string
-	random    countFlag
+	random    human.CountFlag
 	null      bool
 	secret    string
 	normalize string
@@ -143,22 +145,21 @@ func (v *verifyCommand) run(cmd *cobra.Command, args []string) error {
 
 // checkMembers looks up lines all of which must be found.
 func (v *verifyCommand) checkMembers(cmd *cobra.Command, f *filterFile, to *verdict) error {
-	sources, err := findSources([]string{v.members}, cmd.InOrStdin())
+	sources, err := lines.Find([]string{v.members}, cmd.InOrStdin())
 	if err != nil {
 		return err
 	}
-	tell := newTeller(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
-	hintTerminal(tell, sources)
-	reader := &lineReader{
-		sources:    sources,
-		separator:  separator(v.null),
-		count:      tell.read,
-		beforeWait: func() error { return nil },
+	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
+	lines.HintTerminal(tell, sources)
+	reader := &lines.Reader{
+		Sources:   sources,
+		Separator: separator(v.null),
+		Count:     tell.Read,
 	}
 	var members, missing uint64
-	answers := make([]bool, batchKeys)
-	err = reader.each(func(b batch) error {
-		keys, err := f.keys.keysOf(b.keys)
+	answers := make([]bool, lines.BatchKeys)
+	err = reader.Each(func(b lines.Batch) error {
+		keys, err := f.keys.keysOf(b.Keys)
 		if err != nil {
 			return err
 		}
@@ -169,15 +170,15 @@ func (v *verifyCommand) checkMembers(cmd *cobra.Command, f *filterFile, to *verd
 				continue
 			}
 			if missing++; missing == 1 {
-				to.First = string(b.keys[i])
+				to.First = string(b.Keys[i])
 			}
 		}
 		return nil
 	})
-	tell.finish()
+	tell.Finish()
 	to.Members, to.Missing = &members, &missing
 	if missing > 0 {
-		to.Problems = append(to.Problems, fmt.Sprintf("%s of %s members are missing, the first is %.80q", commas(missing), commas(members), to.First))
+		to.Problems = append(to.Problems, fmt.Sprintf("%s of %s members are missing, the first is %.80q", human.Commas(missing), human.Commas(members), to.First))
 	}
 	return err
 }
@@ -205,13 +206,13 @@ func (v *verifyCommand) measure(f *filterFile, to *verdict) {
 	low, high := clopperPearson(to.Found, to.Probes, judgedConfidence)
 	margin := 4*r.RateError + 1e-9*r.Rate
 	if r.Rate+margin < low || r.Rate-margin > high {
-		to.Problems = append(to.Problems, fmt.Sprintf("the rate measured, %s, is not what the bits say, %s", oneIn(to.Rate), oneIn(r.Rate)))
+		to.Problems = append(to.Problems, fmt.Sprintf("the rate measured, %s, is not what the bits say, %s", human.OneIn(to.Rate), human.OneIn(r.Rate)))
 	}
 }
 
 // randomKeys makes room for a batch of keys in one text.
 func randomKeys(random *rand.Rand) (keys [][]byte, text []byte) {
-	text = make([]byte, batchKeys*randomKeyBytes)
+	text = make([]byte, lines.BatchKeys*randomKeyBytes)
 	for i := 0; i < len(text); i += randomKeyBytes {
 		keys = append(keys, text[i:i+randomKeyBytes:i+randomKeyBytes])
 	}
@@ -233,28 +234,28 @@ func fillHex(random *rand.Rand, text []byte) {
 }
 
 func (v *verdict) print(w io.Writer) error {
-	t := &table{to: w}
-	t.row("file", "%s", v.File)
-	t.row("kind", "%s, format %s", v.Kind, v.Format)
-	t.row("structure", "sound")
+	t := &human.Table{To: w}
+	t.Row("file", "%s", v.File)
+	t.Row("kind", "%s, format %s", v.Kind, v.Format)
+	t.Row("structure", "sound")
 	if v.Checksums {
-		t.row("checksums", "all good")
+		t.Row("checksums", "all good")
 	} else {
-		t.row("checksums", "none: the format has no checksums")
+		t.Row("checksums", "none: the format has no checksums")
 	}
 	if v.Members != nil {
-		t.row("members", "%s of %s found", commas(*v.Members-*v.Missing), commas(*v.Members))
+		t.Row("members", "%s of %s found", human.Commas(*v.Members-*v.Missing), human.Commas(*v.Members))
 	}
-	t.row("random keys", "%s of %s found", commas(v.Found), commas(v.Probes))
-	t.row("rate measured", "%s (%.4g; 95%%: %.4g to %.4g)", oneIn(v.Rate), v.Rate, v.Low, v.High)
-	t.row("rate from bits", "%s (%.4g)", oneIn(v.FromBits), v.FromBits)
+	t.Row("random keys", "%s of %s found", human.Commas(v.Found), human.Commas(v.Probes))
+	t.Row("rate measured", "%s (%.4g; 95%%: %.4g to %.4g)", human.OneIn(v.Rate), v.Rate, v.Low, v.High)
+	t.Row("rate from bits", "%s (%.4g)", human.OneIn(v.FromBits), v.FromBits)
 	for _, problem := range v.Problems {
-		t.row("PROBLEM", "%s", problem)
+		t.Row("PROBLEM", "%s", problem)
 	}
 	if v.OK {
-		t.row("verdict", "good")
+		t.Row("verdict", "good")
 	}
-	return t.err
+	return t.Err
 }
 
 // clopperPearson is the exact interval for the rate of a binomial with so many

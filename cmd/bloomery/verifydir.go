@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/store"
 	"github.com/spf13/cobra"
 )
@@ -36,7 +38,7 @@ func (v *verifyCommand) verifyDirectory(cmd *cobra.Command, dir string) error {
 	}
 	complain(cmd.ErrOrStderr(), err)
 	if bytes := directoryBytes(dir); bytes >= largeDirectory {
-		fmt.Fprintf(cmd.ErrOrStderr(), "bloomery: %s: looking through %s bytes for what can be saved\n", dir, commas(bytes))
+		fmt.Fprintf(cmd.ErrOrStderr(), "bloomery: %s: looking through %s bytes for what can be saved\n", dir, human.Commas(bytes))
 	}
 	if err := store.Repair(dir, func(unknown []string) bool { return v.agree(cmd, dir, unknown) }); err != nil {
 		return err
@@ -71,25 +73,25 @@ type directoryVerdict struct {
 }
 
 func printRecovered(cmd *cobra.Command, dir string, found store.Recovery) error {
-	t := &table{to: cmd.OutOrStdout()}
-	t.row("directory", "%s", dir)
-	t.row("checksums", "all good")
-	t.row("values", "%s", commas(uint64(found.Values)))
-	t.row("snapshot", "%s (%s bytes)", orNothing(found.Snapshot), commas(found.Bytes))
-	t.row("log", "%s records with %s adds, %s bytes in %d files", commas(found.Records), commas(found.Adds), commas(found.LogBytes), found.Segments)
+	t := &human.Table{To: cmd.OutOrStdout()}
+	t.Row("directory", "%s", dir)
+	t.Row("checksums", "all good")
+	t.Row("values", "%s", human.Commas(uint64(found.Values)))
+	t.Row("snapshot", "%s (%s bytes)", orNothing(found.Snapshot), human.Commas(found.Bytes))
+	t.Row("log", "%s records with %s adds, %s bytes in %d files", human.Commas(found.Records), human.Commas(found.Adds), human.Commas(found.LogBytes), found.Segments)
 	if found.TornBytes > 0 {
-		t.row("torn", "%s bytes at the end of %s, which were being written when it ended", commas(found.TornBytes), found.Torn)
+		t.Row("torn", "%s bytes at the end of %s, which were being written when it ended", human.Commas(found.TornBytes), found.Torn)
 	}
 	if found.TornRecords > 0 {
-		t.row("behind that", "%s", tornRecords(found))
+		t.Row("behind that", "%s", tornRecords(found))
 	}
-	return t.err
+	return t.Err
 }
 
 // tornRecords says what whole records behind a torn one may mean, which the files
 // alone cannot tell.
 func tornRecords(found store.Recovery) string {
-	return fmt.Sprintf("%s whole records of the log, which are lost: expected after a power failure; if only the server had ended, the disk has damaged the file", commas(uint64(found.TornRecords)))
+	return fmt.Sprintf("%s whole records of the log, which are lost: expected after a power failure; if only the server had ended, the disk has damaged the file", human.Commas(uint64(found.TornRecords)))
 }
 
 func orNothing(s string) string {
@@ -108,7 +110,7 @@ func (v *verifyCommand) agree(cmd *cobra.Command, dir string, unknown []string) 
 	if v.yes {
 		return true
 	}
-	if !isTerminal(cmd.InOrStdin()) {
+	if !lines.IsTerminal(cmd.InOrStdin()) {
 		fmt.Fprintf(stderr, "bloomery: %s: repeat with --yes to go on\n", dir)
 		return false
 	}

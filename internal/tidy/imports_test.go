@@ -64,6 +64,10 @@ var policy = []room{
 	// The server knows Store, never which one: "store" does not include redisstore.
 	{dir: "server", may: append([]string{"internal/resp", "github.com/prometheus/client_golang", "github.com/panjf2000/gnet/v2"}, atServer...)},
 	{dir: "cmd/bloomery", may: []string{"everything"}},
+	// What the subcommands share. The pipeline knows no filter, only what remembers.
+	{dir: "internal/machine", may: []string{"std", "golang.org/x/sys"}},
+	{dir: "internal/human", may: atEngine},
+	{dir: "internal/lines", may: []string{"std", "internal/human", "golang.org/x/sys", "golang.org/x/term", "github.com/klauspost/compress", "github.com/schollz/progressbar/v3"}},
 	// The chart draws; what it draws comes from whoever calls it.
 	{dir: "internal/chart", may: []string{"std"}},
 	// The tour is a user: it sees the binary, not the packages.

@@ -1,4 +1,4 @@
-package main
+package lines
 
 import (
 	"math/bits"
@@ -6,24 +6,24 @@ import (
 	"sync/atomic"
 )
 
-// A job is a block of lines on its way.
-type job struct {
-	text    []byte // whole lines, each with its separator
-	ends    []int  // where each ends, behind the separator
+// A Job is a block of lines on its way.
+type Job struct {
+	Text    []byte // whole lines, each with its separator
+	Ends    []int  // where each ends, behind the separator
 	hashes  []uint64
 	parts   []part       // one for each owner
-	answers []bool       // what was decided of each line
-	count   atomic.Int64 // of answers that are true
-	own     any          // of who does the work
+	Answers []bool       // what was decided of each line
+	Count   atomic.Int64 // of answers that are true
+	Own     any          // of who does the work
 
 	worked chan struct{}
 	left   atomic.Int32 // owners that are not done
 	added  chan struct{}
 
 	parted bool          // a part of another, and not its last
-	whole  *job          // that this is the last part of; nil: of none
-	err    error         // ends the stream, after the lines
-	synced chan struct{} // not nil: no lines, make durable what came before
+	whole  *Job          // that this is the last part of; nil: of none
+	Err    error         // ends the stream, after the lines
+	Synced chan struct{} // not nil: no lines, make durable what came before
 }
 
 // part is an owner's share of a job: hashes, and which lines they are of.
@@ -34,15 +34,15 @@ type part struct {
 }
 
 // part returns some of the lines of a job, as a job of their own.
-func (j *job) part(from, to int) *job {
+func (j *Job) part(from, to int) *Job {
 	start := 0
 	if from > 0 {
-		start = j.ends[from-1]
+		start = j.Ends[from-1]
 	}
-	part := &job{hashes: j.hashes[from:to], answers: j.answers[from:to], parts: j.parts, added: make(chan struct{}, 1)}
-	part.text = j.text[start:j.ends[to-1]]
-	for _, end := range j.ends[from:to] {
-		part.ends = append(part.ends, end-start)
+	part := &Job{hashes: j.hashes[from:to], Answers: j.Answers[from:to], parts: j.parts, added: make(chan struct{}, 1)}
+	part.Text = j.Text[start:j.Ends[to-1]]
+	for _, end := range j.Ends[from:to] {
+		part.Ends = append(part.Ends, end-start)
 	}
 	if part.parted = to < len(j.hashes); !part.parted {
 		part.whole = j
@@ -50,9 +50,9 @@ func (j *job) part(from, to int) *job {
 	return part
 }
 
-func (s *part) addTo(to seen, isNew []bool) (count int) {
+func (s *part) addTo(to Seen, isNew []bool) (count int) {
 	s.isNew = grown(s.isNew, len(s.hashes))
-	count = to.add(s.hashes, s.isNew)
+	count = to.AddHashes(s.hashes, s.isNew)
 	for i, line := range s.lines {
 		isNew[line] = s.isNew[i]
 	}
@@ -81,7 +81,7 @@ func (s *hashSet) reset(most int) {
 	s.hashes = s.hashes[:0]
 }
 
-// add reports whether the hash was not there yet.
+// AddHashes reports whether the hash was not there yet.
 func (s *hashSet) add(h uint64) bool {
 	for at := h; ; at++ {
 		slot := &s.slots[at&uint64(len(s.slots)-1)]

@@ -1,4 +1,4 @@
-package main
+package lines
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// A pipeline decides something about every line of a stream, on all CPUs at once,
+// A Pipeline decides something about every line of a stream, on all CPUs at once,
 // and yields the lines in their order:
 //
 //	read ──▶ work ──▶ sequence ──▶ add ──▶ write
@@ -23,19 +23,19 @@ import (
 // of the filter's blocks and adds its keys in the order of the input. A key's
 // answer depends on its block alone, and so is the same as if one CPU had gone
 // through the lines one by one.
-type pipeline struct {
-	work      func(*job)
-	to        seen // nil: nothing is added
+type Pipeline struct {
+	work      func(*Job)
+	to        Seen // nil: nothing is added
 	separator byte
 	owners    int
 	careful   bool          // a line is added when it was written
 	syncEvery time.Duration // zero: never
 
-	free    chan *job // to read into
-	raw     chan *job
-	read    chan *job // the same jobs, in order
-	add     []chan *job
-	out     chan *job // the same jobs, in order
+	free    chan *Job // to read into
+	raw     chan *Job
+	read    chan *Job // the same jobs, in order
+	add     []chan *Job
+	out     chan *Job // the same jobs, in order
 	flying  sync.WaitGroup
 	working sync.RWMutex // held by who works on a job
 
@@ -54,27 +54,27 @@ type pipeline struct {
 	first []uint64 // the least hash of each owner but the first
 }
 
-// seen is what remembers the lines. Its methods but hash are never called at the
-// same time, except for add where blocks is not zero.
-type seen interface {
-	hash(key []byte) uint64
-	add(hashes []uint64, isNew []bool) int
+// Seen is what remembers the lines: a filter, by its hashes. Only Hash may be called
+// at any time; the others are never called at the same time, except for AddHashes
+// where Blocks is not zero.
+type Seen interface {
+	Hash(key []byte) uint64
+	AddHashes(hashes []uint64, isNew []bool) int
+	ContainsHashes(hashes []uint64, found []bool) int
 
-	// blocks is how many blocks there are: several goroutines may add at once if
-	// those with hashes of equal hi64(hash * blocks) are one's. Zero: only one may.
-	blocks() uint64
+	// Blocks is the number of blocks. Goroutines may add at the same time if all
+	// hashes with the same hi64(hash * Blocks()) belong to one of them. Zero means
+	// that only one goroutine may add.
+	Blocks() uint64
 
-	// room is asked while nobody adds: how many more keys may be new before it must
-	// be asked again, as the blocks may change. An error ends the run. grows tells
-	// that beyond it add makes room by itself.
-	room() (int64, error)
-	grows() bool
+	// Room returns how many more keys may be new before it must be called again,
+	// as the blocks may change then. It is called while nobody adds. An error ends
+	// the run. Grows reports whether AddHashes makes room itself beyond that.
+	Room() (int64, error)
+	Grows() bool
 
-	// look is add without adding.
-	look(hashes []uint64, found []bool)
-
-	// sync makes what was added durable.
-	sync() error
+	// Sync makes what was added durable.
+	Sync() error
 }
 
 const (
@@ -83,47 +83,47 @@ const (
 	keepForJob = 1 << 20
 )
 
-// newAdding makes a pipeline that adds all lines, and answers which are new.
-func newAdding(to seen, separator byte) *pipeline {
-	p := &pipeline{to: to, separator: separator, owners: runtime.GOMAXPROCS(0)}
+// NewAdding makes a pipeline that adds all lines, and answers which are new.
+func NewAdding(to Seen, separator byte) *Pipeline {
+	p := &Pipeline{to: to, separator: separator, owners: runtime.GOMAXPROCS(0)}
 	p.work = p.hash
-	if to.blocks() == 0 {
+	if to.Blocks() == 0 {
 		p.owners = 1
 	}
 	return p.start()
 }
 
-// newCareful makes a pipeline that adds a line when it was written: of a run that
+// NewCareful makes a pipeline that adds a line when it was written: of a run that
 // is cut off none is lost, and the last ones may come again. Every so often, if
 // that is not zero, it has what was added made durable.
-func newCareful(to seen, separator byte, syncEvery time.Duration) *pipeline {
-	p := &pipeline{to: to, separator: separator, owners: 1, careful: true, syncEvery: syncEvery, written: make(chan struct{}, 1)}
+func NewCareful(to Seen, separator byte, syncEvery time.Duration) *Pipeline {
+	p := &Pipeline{to: to, separator: separator, owners: 1, careful: true, syncEvery: syncEvery, written: make(chan struct{}, 1)}
 	p.work = p.hash
 	return p.start()
 }
 
-// newLooking makes a pipeline in which work decides about the lines of a job. It
+// NewLooking makes a pipeline in which work decides about the lines of a job. It
 // runs on several CPUs.
-func newLooking(work func(*job), separator byte) *pipeline {
-	return (&pipeline{work: work, separator: separator, owners: 1}).start()
+func NewLooking(work func(*Job), separator byte) *Pipeline {
+	return (&Pipeline{work: work, separator: separator, owners: 1}).start()
 }
 
-func (p *pipeline) start() *pipeline {
+func (p *Pipeline) start() *Pipeline {
 	cpus := min(runtime.GOMAXPROCS(0), maxOwners)
 	p.owners = min(p.owners, cpus)
 	jobs := 2*cpus + spareJobs
-	p.free, p.raw, p.read = make(chan *job, jobs), make(chan *job, jobs), make(chan *job, jobs)
-	p.out = make(chan *job, jobs+2) // and those that have no lines
+	p.free, p.raw, p.read = make(chan *Job, jobs), make(chan *Job, jobs), make(chan *Job, jobs)
+	p.out = make(chan *Job, jobs+2) // and those that have no lines
 	p.held.freed.L = &p.held
 	p.stop, p.quit, p.done = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	for range jobs {
-		p.free <- &job{parts: make([]part, p.owners), worked: make(chan struct{}, 1), added: make(chan struct{}, 1)}
+		p.free <- &Job{parts: make([]part, p.owners), worked: make(chan struct{}, 1), added: make(chan struct{}, 1)}
 	}
 	for range cpus {
 		go p.workOn()
 	}
 	for i := range p.owners {
-		add := make(chan *job, jobs)
+		add := make(chan *Job, jobs)
 		p.add = append(p.add, add)
 		go p.addJobs(i, add)
 	}
@@ -131,21 +131,21 @@ func (p *pipeline) start() *pipeline {
 	return p
 }
 
-// each reads the sources and hands every job to do, in order, when all its lines
+// Each reads the sources and hands every job to do, in order, when all its lines
 // are decided; and a job without lines where all before it shall be durable.
 // After an error of do nothing more is read.
-func (p *pipeline) each(sources []*source, count func(int), do func(*job) error) (err error) {
+func (p *Pipeline) Each(sources []*Source, count func(int), do func(*Job) error) (err error) {
 	go p.readJobs(sources, count)
 	for j := range p.out {
 		<-j.added
 		if err = do(j); err == nil {
-			err = j.err
+			err = j.Err
 		}
 		if err != nil {
 			break
 		}
-		if j.synced != nil {
-			close(j.synced)
+		if j.Synced != nil {
+			close(j.Synced)
 			continue
 		}
 		if p.careful {
@@ -161,25 +161,25 @@ func (p *pipeline) each(sources []*source, count func(int), do func(*job) error)
 	return err
 }
 
-// interrupt ends the reading; the lines that were read are still decided.
-func (p *pipeline) interrupt() { p.stopOnce.Do(func() { close(p.stop) }) }
+// Interrupt ends the reading; the lines that were read are still decided.
+func (p *Pipeline) Interrupt() { p.stopOnce.Do(func() { close(p.stop) }) }
 
-func (p *pipeline) recycle(j *job) {
+func (p *Pipeline) recycle(j *Job) {
 	if j.parted {
 		return
 	}
 	if j.whole != nil {
 		j = j.whole
 	}
-	p.held.free(cap(j.text))
-	if cap(j.text) > keepForJob {
-		j.text = nil
+	p.held.free(cap(j.Text))
+	if cap(j.Text) > keepForJob {
+		j.Text = nil
 	}
 	p.free <- j // there is room for all jobs
 }
 
 // readJobs cuts the sources into jobs.
-func (p *pipeline) readJobs(sources []*source, count func(int)) {
+func (p *Pipeline) readJobs(sources []*Source, count func(int)) {
 	defer close(p.raw)
 	defer close(p.read)
 	for _, s := range sources {
@@ -191,42 +191,42 @@ func (p *pipeline) readJobs(sources []*source, count func(int)) {
 		if err == nil {
 			continue
 		}
-		if j := p.take(); j != nil && err != errEnough {
-			j.text, j.err = j.text[:0], err
+		if j := p.take(); j != nil && err != ErrEnough {
+			j.Text, j.Err = j.Text[:0], err
 			p.pass(j)
 		}
 		return
 	}
 }
 
-func (p *pipeline) readSource(s *source, in *stream) error {
+func (p *Pipeline) readSource(s *Source, in *stream) error {
 	blocks := &blockReader{in: in, separator: p.separator, beforeWait: func() error { return nil }}
 	for {
 		j := p.take()
 		if j == nil {
-			return errEnough
+			return ErrEnough
 		}
-		if cap(j.text) < blockBytes {
-			j.text = make([]byte, 0, blockBytes)
+		if cap(j.Text) < BlockBytes {
+			j.Text = make([]byte, 0, BlockBytes)
 		}
-		text, err := blocks.next(j.text)
+		text, err := blocks.next(j.Text)
 		if err != nil {
 			p.free <- j
 			if err == io.EOF {
 				return nil
 			}
-			return inputError(s.name(), err)
+			return FileError(s.Name(), err)
 		}
-		j.text = text
+		j.Text = text
 		p.held.take(cap(text))
 		if !p.pass(j) {
-			return errEnough
+			return ErrEnough
 		}
 	}
 }
 
 // take returns a job to read into, nil if there is to be no more reading.
-func (p *pipeline) take() *job {
+func (p *Pipeline) take() *Job {
 	select {
 	case <-p.stop:
 		return nil
@@ -238,7 +238,7 @@ func (p *pipeline) take() *job {
 }
 
 // pass sends a job on its way. It is false if nobody takes it any more.
-func (p *pipeline) pass(j *job) bool {
+func (p *Pipeline) pass(j *Job) bool {
 	select {
 	case <-p.done:
 		return false
@@ -249,7 +249,7 @@ func (p *pipeline) pass(j *job) bool {
 	}
 }
 
-func (p *pipeline) workOn() {
+func (p *Pipeline) workOn() {
 	for j := range p.raw {
 		p.working.RLock()
 		if !p.stopped() {
@@ -260,21 +260,21 @@ func (p *pipeline) workOn() {
 	}
 }
 
-// hash cuts a job into lines and hashes them.
-func (p *pipeline) hash(j *job) {
-	j.ends, j.hashes = j.ends[:0], j.hashes[:0]
-	for at := 0; at < len(j.text); {
-		length := bytes.IndexByte(j.text[at:], p.separator)
-		j.hashes = append(j.hashes, p.to.hash(j.text[at:at+length]))
+// Hash cuts a job into lines and hashes them.
+func (p *Pipeline) hash(j *Job) {
+	j.Ends, j.hashes = j.Ends[:0], j.hashes[:0]
+	for at := 0; at < len(j.Text); {
+		length := bytes.IndexByte(j.Text[at:], p.separator)
+		j.hashes = append(j.hashes, p.to.Hash(j.Text[at:at+length]))
 		at += length + 1
-		j.ends = append(j.ends, at)
+		j.Ends = append(j.Ends, at)
 	}
-	j.answers = grown(j.answers, len(j.hashes))
+	j.Answers = grown(j.Answers, len(j.hashes))
 }
 
 // sequence deals the jobs out, in order. It alone decides when the filter may
 // grow: between jobs, while nobody adds.
-func (p *pipeline) sequence() {
+func (p *Pipeline) sequence() {
 	defer p.finish()
 	var tick <-chan time.Time
 	if p.syncEvery > 0 {
@@ -308,14 +308,14 @@ func (p *pipeline) sequence() {
 	}
 }
 
-// finish ends the stations that follow.
-func (p *pipeline) finish() {
+// Finish ends the stations that follow.
+func (p *Pipeline) finish() {
 	for _, add := range p.add {
 		close(add)
 	}
 	p.flying.Wait()
 	if p.to != nil && (p.err != nil || !p.look()) {
-		j := &job{err: p.err, added: make(chan struct{}, 1)}
+		j := &Job{Err: p.err, added: make(chan struct{}, 1)}
 		j.added <- struct{}{}
 		p.out <- j
 	}
@@ -324,7 +324,7 @@ func (p *pipeline) finish() {
 }
 
 // drain deals out what was read before the interrupt.
-func (p *pipeline) drain() {
+func (p *Pipeline) drain() {
 	for {
 		select {
 		case j, more := <-p.read:
@@ -338,21 +338,21 @@ func (p *pipeline) drain() {
 	}
 }
 
-// sync waits until all lines so far are added and written, and makes them
+// Sync waits until all lines so far are added and written, and makes them
 // durable: not earlier, or a line could be remembered that nobody got.
-func (p *pipeline) sync() {
+func (p *Pipeline) sync() {
 	p.flying.Wait()
-	j := &job{added: make(chan struct{}, 1), synced: make(chan struct{})}
+	j := &Job{added: make(chan struct{}, 1), Synced: make(chan struct{})}
 	j.added <- struct{}{}
 	p.out <- j
 	select {
 	case <-p.quit:
-	case <-j.synced:
+	case <-j.Synced:
 	}
 }
 
 // deal hands the keys of a job to their owners.
-func (p *pipeline) deal(j *job) {
+func (p *Pipeline) deal(j *Job) {
 	<-j.worked
 	if p.to == nil {
 		j.added <- struct{}{}
@@ -370,7 +370,7 @@ func (p *pipeline) deal(j *job) {
 	if !p.look() {
 		return
 	}
-	if int64(lines) <= p.left || p.to.grows() {
+	if int64(lines) <= p.left || p.to.Grows() {
 		p.dealOut(j)
 		return
 	}
@@ -388,15 +388,15 @@ func (p *pipeline) deal(j *job) {
 const fewestLines = 16
 
 // dealOut hands the keys of a job to who adds them.
-func (p *pipeline) dealOut(j *job) {
-	j.count.Store(0)
+func (p *Pipeline) dealOut(j *Job) {
+	j.Count.Store(0)
 	p.left -= int64(len(j.hashes))
 	switch {
 	case p.careful:
 		p.addCarefully(j)
 	case p.left < 0: // the filter may grow: one line after the other
 		p.flying.Wait()
-		j.count.Store(int64(p.to.add(j.hashes, j.answers)))
+		j.Count.Store(int64(p.to.AddHashes(j.hashes, j.Answers)))
 		j.added <- struct{}{}
 		p.out <- j
 	default:
@@ -413,24 +413,24 @@ func (p *pipeline) dealOut(j *job) {
 }
 
 // addCarefully decides, waits until the lines are written, and then adds.
-func (p *pipeline) addCarefully(j *job) {
-	p.to.look(j.hashes, j.answers)
+func (p *Pipeline) addCarefully(j *Job) {
+	p.to.ContainsHashes(j.hashes, j.Answers)
 	p.fresh.reset(len(j.hashes))
-	for i, found := range j.answers {
-		j.answers[i] = !found && p.fresh.add(j.hashes[i])
+	for i, found := range j.Answers {
+		j.Answers[i] = !found && p.fresh.add(j.hashes[i])
 	}
-	j.count.Store(int64(len(p.fresh.hashes)))
+	j.Count.Store(int64(len(p.fresh.hashes)))
 	j.added <- struct{}{}
 	p.out <- j
 	select {
 	case <-p.quit:
 	case <-p.written:
-		p.to.add(p.fresh.hashes, make([]bool, len(p.fresh.hashes)))
+		p.to.AddHashes(p.fresh.hashes, make([]bool, len(p.fresh.hashes)))
 	}
 }
 
 // stopped reports whether the output wants no more.
-func (p *pipeline) stopped() bool {
+func (p *Pipeline) stopped() bool {
 	select {
 	case <-p.quit:
 		return true
@@ -439,19 +439,19 @@ func (p *pipeline) stopped() bool {
 	}
 }
 
-// look waits until nobody adds and asks how much room there is. It is false if
+// ContainsHashes waits until nobody adds and asks how much room there is. It is false if
 // that was the end.
-func (p *pipeline) look() bool {
+func (p *Pipeline) look() bool {
 	p.flying.Wait()
-	p.left, p.err = p.to.room()
+	p.left, p.err = p.to.Room()
 	p.own()
 	return p.err == nil
 }
 
-// own gives each owner a range of blocks, as they are now.
-func (p *pipeline) own() {
+// Own gives each owner a range of blocks, as they are now.
+func (p *Pipeline) own() {
 	p.first = p.first[:0]
-	blocks := p.to.blocks()
+	blocks := p.to.Blocks()
 	for i := 1; i < p.owners; i++ {
 		block := uint64(i) * blocks / uint64(p.owners)
 		least, _ := bits.Div64(block, blocks-1, blocks) // the least h with hi64(h * blocks) = block
@@ -460,7 +460,7 @@ func (p *pipeline) own() {
 }
 
 // owner is whose the hash is.
-func (p *pipeline) owner(h uint64) (i uint64) {
+func (p *Pipeline) owner(h uint64) (i uint64) {
 	for _, least := range p.first {
 		_, below := bits.Sub64(h, least, 0)
 		i += 1 - below
@@ -469,7 +469,7 @@ func (p *pipeline) owner(h uint64) (i uint64) {
 }
 
 // split sorts a job's keys by owner.
-func (p *pipeline) split(j *job) {
+func (p *Pipeline) split(j *Job) {
 	for i := range j.parts {
 		part := &j.parts[i]
 		part.hashes, part.lines = part.hashes[:0], part.lines[:0]
@@ -482,12 +482,12 @@ func (p *pipeline) split(j *job) {
 }
 
 // addJobs adds what is the i-th owner's.
-func (p *pipeline) addJobs(i int, jobs <-chan *job) {
+func (p *Pipeline) addJobs(i int, jobs <-chan *Job) {
 	for j := range jobs {
 		if p.owners == 1 {
-			j.count.Add(int64(p.to.add(j.hashes, j.answers)))
+			j.Count.Add(int64(p.to.AddHashes(j.hashes, j.Answers)))
 		} else {
-			j.count.Add(int64(j.parts[i].addTo(p.to, j.answers)))
+			j.Count.Add(int64(j.parts[i].addTo(p.to, j.Answers)))
 		}
 		if j.left.Add(-1) == 0 {
 			j.added <- struct{}{}

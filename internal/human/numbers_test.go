@@ -1,4 +1,4 @@
-package main
+package human
 
 import "testing"
 
@@ -54,12 +54,12 @@ func TestParseRate(t *testing.T) {
 		"1/1000": 0.001, "1 / 1000": 0.001, "1/1e3": 0.001, "3/1000": 0.003,
 		"1 in 1000": 0.001, "1 in 10,000": 0.0001, "1 in 1_000_000": 1e-6, " 1 in 8 ": 0.125,
 	} {
-		if got, err := parseRate(s); err != nil || got != want {
+		if got, err := ParseRate(s); err != nil || got != want {
 			t.Errorf("parseRate(%q) = %v, %v, want %v", s, got, err, want)
 		}
 	}
 	for _, s := range []string{"", "0", "1", "100%", "-0.1", "1.5", "x", "1/0", "0/1", "1 in", "in 5", "1 in 1", "Inf", "NaN", "1/Inf", "0x1p-3", "%", "1/10%"} {
-		if got, err := parseRate(s); err == nil {
+		if got, err := ParseRate(s); err == nil {
 			t.Errorf("parseRate(%q) = %v, want an error", s, got)
 		}
 	}
@@ -67,17 +67,17 @@ func TestParseRate(t *testing.T) {
 
 func TestNumbersForPeople(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
-		if got := commas(n); got != want {
+		if got := Commas(n); got != want {
 			t.Errorf("commas(%d) = %q, want %q", n, got, want)
 		}
 	}
 	for rate, want := range map[float64]string{0: "0", 1: "1 in 1", 0.5: "1 in 2", 0.07: "1 in 14.3", 0.001: "1 in 1,000", 1e-15: "1 in 1,000,000,000,000,000", 5.421e-19: "less than 1 in 10^15", 1e-27: "less than 1 in 10^15"} {
-		if got := oneIn(rate); got != want {
+		if got := OneIn(rate); got != want {
 			t.Errorf("oneIn(%g) = %q, want %q", rate, got, want)
 		}
 	}
 	for n, want := range map[uint64]string{512: "512 B", 1024: "1.0 KiB", 40_000_000: "38.1 MiB", 1 << 63: "8.0 EiB"} {
-		if got := binarySize(n); got != want {
+		if got := BinarySize(n); got != want {
 			t.Errorf("binarySize(%d) = %q, want %q", n, got, want)
 		}
 	}

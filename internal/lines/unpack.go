@@ -1,157 +1,15 @@
-package main
+package lines
 
 import (
 	"bufio"
 	"bytes"
 	"compress/bzip2"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
-	"os"
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 )
-
-// A source is where lines come from: a file, or standard input.
-type source struct {
-	path    string
-	stdin   io.Reader // in place of a path
-	regular bool
-	bytes   int64       // of a regular file, what is left of it
-	info    fs.FileInfo // nil if it is no file at all
-}
-
-// name is the source in messages.
-func (s *source) name() string {
-	if s.stdin != nil {
-		return "standard input"
-	}
-	return s.path
-}
-
-// findSources looks at every file before any work begins, so that a mistyped
-// name ends the command while nothing has been written. No name means standard
-// input, as does "-". The error is of the first that cannot be read; the others are
-// returned all the same.
-//
-// Regular files are opened for a moment, and others not at all: opening a named
-// pipe waits for its writer, who may be waiting for us to read another.
-func findSources(paths []string, stdin io.Reader) (found []*source, err error) {
-	if len(paths) == 0 {
-		paths = []string{"-"}
-	}
-	for _, path := range paths {
-		s, wrong := findSource(path, stdin)
-		if wrong == nil {
-			found = append(found, s)
-		} else if err == nil {
-			err = wrong
-		}
-	}
-	return found, err
-}
-
-func findSource(path string, stdin io.Reader) (*source, error) {
-	if path == "-" {
-		s := &source{stdin: stdin}
-		if file, ok := stdin.(*os.File); ok {
-			s.info, _ = file.Stat()
-			if s.info != nil && s.info.Mode().IsRegular() {
-				at, _ := file.Seek(0, io.SeekCurrent)
-				s.regular, s.bytes = true, max(s.info.Size()-at, 0)
-			}
-		}
-		return s, nil
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, inputError(path, err)
-	}
-	if info.IsDir() {
-		return nil, fmt.Errorf("%s: is a directory: name the files in it", path)
-	}
-	s := &source{path: path, regular: info.Mode().IsRegular(), info: info}
-	if s.regular {
-		file, err := os.Open(path)
-		if err != nil {
-			return nil, inputError(path, err)
-		}
-		file.Close()
-		s.bytes = info.Size()
-	}
-	return s, nil
-}
-
-// inputError puts the file first and what is wrong with it after, as grep does.
-func inputError(name string, err error) error {
-	var pathError *fs.PathError
-	if errors.As(err, &pathError) {
-		err = pathError.Err
-	}
-	return fmt.Errorf("%s: %w", name, err)
-}
-
-// A stream is an opened source.
-type stream struct {
-	io.Reader // what the source holds, unpacked
-
-	// ready reports whether the next Read surely does not wait.
-	ready func() bool
-	close func()
-}
-
-// open opens the source, and unpacks it if its first bytes say gzip, zstd or bzip2.
-// count is told of the bytes that are read, before unpacking.
-func (s *source) open(count func(int)) (*stream, error) {
-	raw := s.stdin
-	closeFile := func() {}
-	if raw == nil {
-		file, err := os.Open(s.path)
-		if err != nil {
-			return nil, inputError(s.path, err)
-		}
-		raw, closeFile = file, func() { file.Close() }
-	}
-	pipe, _ := raw.(*os.File)
-	if s.regular {
-		pipe = nil
-	}
-	if pipe != nil {
-		widen(pipe)
-	}
-	unpacked, closePacking, err := unpack(countedReader{raw, count})
-	if err != nil {
-		closeFile()
-		return nil, inputError(s.name(), err)
-	}
-	ready := func() bool { return true }
-	switch {
-	case pipe != nil && closePacking != nil: // what has come need not be enough to unpack a line
-		ready = func() bool { return false }
-	case pipe != nil:
-		ready = func() bool { return readable(pipe) }
-	}
-	return &stream{unpacked, ready, func() {
-		if closePacking != nil {
-			closePacking()
-		}
-		closeFile()
-	}}, nil
-}
-
-// countedReader tells how far a file is read.
-type countedReader struct {
-	io.Reader
-	count func(int)
-}
-
-func (r countedReader) Read(p []byte) (int, error) {
-	n, err := r.Reader.Read(p)
-	r.count(n)
-	return n, err
-}
 
 // The first bytes of packed files. A zstd file may begin with frames to skip,
 // as those of pzstd do; the low four bits of their first byte are free. The fourth
@@ -178,6 +36,28 @@ func beginsSkip(head []byte) bool {
 	return n > 0 && head[0]&0xf0 == skipMagic[0] && bytes.Equal(head[1:n], skipMagic[1:n])
 }
 
+// Packing names the program that packed a file that begins with head: gzip, zstd,
+// bzip2 or xz. It is empty for a file that is not packed.
+func Packing(head []byte) string {
+	switch {
+	case isGzip(head):
+		return "gzip"
+	case isZstd(head):
+		return "zstd"
+	case isBzip2(head):
+		return "bzip2"
+	case isXz(head):
+		return "xz"
+	}
+	return ""
+}
+
+// ReadPacking is Packing of what r holds.
+func ReadPacking(r io.Reader) (string, error) {
+	head, err := readHead(r)
+	return Packing(head), err
+}
+
 func isXz(head []byte) bool { return bytes.HasPrefix(head, xzMagic) }
 
 func isBzip2(head []byte) bool { return len(head) >= len(bzip2Magic) && beginsBzip2(head) }
@@ -200,19 +80,19 @@ func unpack(raw io.Reader) (unpacked io.Reader, closePacking func(), err error) 
 		return nil, nil, err
 	}
 	whole := io.MultiReader(bytes.NewReader(head), raw)
-	switch {
-	case isGzip(head):
+	switch Packing(head) {
+	case "gzip":
 		r, err := newGzipReader(whole)
 		return r, func() {}, err
-	case isZstd(head):
+	case "zstd":
 		r, err := zstd.NewReader(whole)
 		if err != nil {
 			return nil, nil, err
 		}
 		return r, r.Close, nil
-	case isBzip2(head):
+	case "bzip2":
 		return bzip2.NewReader(whole), func() {}, nil
-	case isXz(head):
+	case "xz":
 		return nil, nil, errors.New("is packed by xz, which bloomery does not read: unpack it first, as by 'xz -dc FILE | bloomery ...'")
 	}
 	return whole, nil, nil

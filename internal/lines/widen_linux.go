@@ -1,19 +1,10 @@
-package main
+package lines
 
 import (
 	"os"
 
 	"golang.org/x/sys/unix"
 )
-
-// machineMemory is the memory of this machine in bytes, zero if unknown.
-func machineMemory() uint64 {
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return 0
-	}
-	return uint64(info.Totalram) * uint64(info.Unit)
-}
 
 // widen makes room in a pipe for a whole block. With the 64 KiB that a pipe
 // has at first, reader and writer wake each other four times as often: reading
@@ -24,5 +15,5 @@ func widen(file *os.File) {
 	if err != nil {
 		return
 	}
-	conn.Control(func(fd uintptr) { unix.FcntlInt(fd, unix.F_SETPIPE_SZ, blockBytes) })
+	conn.Control(func(fd uintptr) { unix.FcntlInt(fd, unix.F_SETPIPE_SZ, BlockBytes) })
 }

@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"testing"
@@ -127,5 +127,13 @@ func TestGroupLimit(t *testing.T) {
 	}
 	if limit, from := groupLimit(fstest.MapFS{}); limit != 0 || from != "" {
 		t.Errorf("an empty file system: %d by %q", limit, from)
+	}
+}
+
+// TestUsable: there is memory, and no more than the machine has.
+func TestUsable(t *testing.T) {
+	total, from := Usable()
+	if memory := Memory(); total > memory || memory > 0 && (total < 16<<20 || from == "") {
+		t.Errorf("%d bytes by %q, on a machine with %d", total, from, memory)
 	}
 }

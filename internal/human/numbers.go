@@ -1,4 +1,7 @@
-package main
+// Package human reads numbers as people write them, in flags, and writes them as
+// people read them: counts, sizes, rates, tables, and what a filter reports about
+// itself, in words and as JSON.
+package human
 
 import (
 	"errors"
@@ -9,8 +12,6 @@ import (
 	"strings"
 	"time"
 )
-
-// Numbers as people write them, in flags, and as people read them, in reports.
 
 // grouped is a number with its thousands parted: 10,000,000 or 10_000_000.
 var grouped = regexp.MustCompile(`^\d{1,3}([,_]\d{3})+(\.\d+)?$`)
@@ -64,19 +65,19 @@ func parseWith(s string, suffixes map[string]float64) (uint64, bool) {
 	return n, ok
 }
 
-// mostCount is the most keys of any filter.
-const mostCount = 1 << 44
+// MaxCount is the most keys of any filter.
+const MaxCount = 1 << 44
 
 func parseCount(s string) (uint64, error) {
-	if x, err := parseNumber(s); err == nil && (x > mostCount || x <= 0) {
-		return 0, fmt.Errorf("must be from 1 to 2^44 (%s)", commas(mostCount))
+	if x, err := parseNumber(s); err == nil && (x > MaxCount || x <= 0) {
+		return 0, fmt.Errorf("must be from 1 to 2^44 (%s)", Commas(MaxCount))
 	}
 	n, ok := parseWith(s, thousands)
 	if !ok || n == 0 {
 		return 0, errors.New("want a whole number like 1000000, 1e6, 1_000_000 or 1M")
 	}
-	if n > mostCount {
-		return 0, fmt.Errorf("must be from 1 to 2^44 (%s)", commas(mostCount))
+	if n > MaxCount {
+		return 0, fmt.Errorf("must be from 1 to 2^44 (%s)", Commas(MaxCount))
 	}
 	return n, nil
 }
@@ -108,8 +109,8 @@ func parseBits(s string) (uint64, error) {
 	return n, nil
 }
 
-// parseRate reads 0.001, 1e-3, 0.1%, 1/1000 and "1 in 1000".
-func parseRate(s string) (float64, error) {
+// ParseRate reads 0.001, 1e-3, 0.1%, 1/1000 and "1 in 1000".
+func ParseRate(s string) (float64, error) {
 	bad := errors.New(`want a rate between 0 and 1 like 0.001, 0.1%, 1/1000 or "1 in 1000"`)
 	s = strings.TrimSpace(s)
 	numerator, denominator, ratio := strings.Cut(s, "/")
@@ -133,41 +134,41 @@ func parseRate(s string) (float64, error) {
 
 // Flags that hold such numbers.
 
-type countFlag uint64
+type CountFlag uint64
 
-func (f *countFlag) Set(s string) error { return set((*uint64)(f), s, parseCount) }
-func (f *countFlag) String() string     { return plain(uint64(*f)) }
-func (f *countFlag) Type() string       { return "N" }
+func (f *CountFlag) Set(s string) error { return set((*uint64)(f), s, parseCount) }
+func (f *CountFlag) String() string     { return plain(uint64(*f)) }
+func (f *CountFlag) Type() string       { return "N" }
 
-type sizeFlag uint64
+type SizeFlag uint64
 
-func (f *sizeFlag) Set(s string) error { return set((*uint64)(f), s, parseSize) }
-func (f *sizeFlag) String() string     { return plain(uint64(*f)) }
-func (f *sizeFlag) Type() string       { return "SIZE" }
+func (f *SizeFlag) Set(s string) error { return set((*uint64)(f), s, parseSize) }
+func (f *SizeFlag) String() string     { return plain(uint64(*f)) }
+func (f *SizeFlag) Type() string       { return "SIZE" }
 
-type bitsFlag uint64
+type BitsFlag uint64
 
-func (f *bitsFlag) Set(s string) error { return set((*uint64)(f), s, parseBits) }
-func (f *bitsFlag) String() string     { return plain(uint64(*f)) }
-func (f *bitsFlag) Type() string       { return "BITS" }
+func (f *BitsFlag) Set(s string) error { return set((*uint64)(f), s, parseBits) }
+func (f *BitsFlag) String() string     { return plain(uint64(*f)) }
+func (f *BitsFlag) Type() string       { return "BITS" }
 
-type rateFlag float64
+type RateFlag float64
 
-func (f *rateFlag) Set(s string) error { return set((*float64)(f), s, parseRate) }
-func (f *rateFlag) Type() string       { return "P" }
-func (f *rateFlag) String() string {
+func (f *RateFlag) Set(s string) error { return set((*float64)(f), s, ParseRate) }
+func (f *RateFlag) Type() string       { return "P" }
+func (f *RateFlag) String() string {
 	if *f == 0 {
 		return ""
 	}
 	return strconv.FormatFloat(float64(*f), 'g', -1, 64)
 }
 
-// timeFlag is a time: what Go reads, and days.
-type timeFlag time.Duration
+// TimeFlag is a time: what Go reads, and days.
+type TimeFlag time.Duration
 
-func (f *timeFlag) Set(s string) error { return set((*time.Duration)(f), s, parseTime) }
-func (f *timeFlag) Type() string       { return "TIME" }
-func (f *timeFlag) String() string {
+func (f *TimeFlag) Set(s string) error { return set((*time.Duration)(f), s, parseTime) }
+func (f *TimeFlag) Type() string       { return "TIME" }
+func (f *TimeFlag) String() string {
 	if *f == 0 {
 		return ""
 	}
@@ -189,31 +190,31 @@ func parseTime(s string) (time.Duration, error) {
 	return t, nil
 }
 
-// probesFlag is k, zero if it was not given.
-type probesFlag int
+// ProbesFlag is k, zero if it was not given.
+type ProbesFlag int
 
-func (f *probesFlag) Type() string   { return "K" }
-func (f *probesFlag) String() string { return plain(uint64(*f)) }
-func (f *probesFlag) Set(s string) error {
+func (f *ProbesFlag) Type() string   { return "K" }
+func (f *ProbesFlag) String() string { return plain(uint64(*f)) }
+func (f *ProbesFlag) Set(s string) error {
 	k, err := strconv.ParseUint(s, 10, 8)
 	if err != nil || k == 0 {
 		return errors.New("must be from 1 to 255")
 	}
-	*f = probesFlag(k)
+	*f = ProbesFlag(k)
 	return nil
 }
 
-// seedFlag is the seed of a hash.
-type seedFlag uint64
+// SeedFlag is the seed of a hash.
+type SeedFlag uint64
 
-func (f *seedFlag) Type() string   { return "SEED" }
-func (f *seedFlag) String() string { return plain(uint64(*f)) }
-func (f *seedFlag) Set(s string) error {
+func (f *SeedFlag) Type() string   { return "SEED" }
+func (f *SeedFlag) String() string { return plain(uint64(*f)) }
+func (f *SeedFlag) Set(s string) error {
 	seed, err := strconv.ParseUint(s, 0, 64)
 	if err != nil {
 		return errors.New("want a whole number from 0 to 2^64-1, like 42 or 0x2a")
 	}
-	*f = seedFlag(seed)
+	*f = SeedFlag(seed)
 	return nil
 }
 
@@ -233,8 +234,8 @@ func plain(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// commas writes n with its thousands parted.
-func commas(n uint64) string {
+// Commas writes n with its thousands parted.
+func Commas(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
 		s = s[:i] + "," + s[i:]
@@ -242,27 +243,27 @@ func commas(n uint64) string {
 	return s
 }
 
-// count writes a number of things: 1 line, 2 lines.
-func count(n uint64, thing string) string {
+// Count writes a number of things: 1 line, 2 lines.
+func Count(n uint64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
-	return commas(n) + " " + thing + "s"
+	return Commas(n) + " " + thing + "s"
 }
 
-// round is x to the nearest integer, with commas.
-func round(x float64) string {
+// Round is x to the nearest integer, with commas.
+func Round(x float64) string {
 	if x >= 1<<63 {
 		return fmt.Sprintf("%.3g", x)
 	}
-	return commas(uint64(math.Round(x)))
+	return Commas(uint64(math.Round(x)))
 }
 
 // rarest is as rare as a rate is told: nobody ever looks up so many keys.
 const rarest = 1e15
 
-// oneIn writes a rate as people grasp it.
-func oneIn(rate float64) string {
+// OneIn writes a rate as people grasp it.
+func OneIn(rate float64) string {
 	switch x := 1 / rate; {
 	case math.IsInf(x, 0):
 		return "0"
@@ -271,28 +272,28 @@ func oneIn(rate float64) string {
 	case x < 100:
 		return fmt.Sprintf("1 in %.3g", x)
 	default:
-		return "1 in " + round(x)
+		return "1 in " + Round(x)
 	}
 }
 
-func percent(share float64) string {
+func Percent(share float64) string {
 	if math.IsInf(share, 1) { // every bit is set: there is no telling how many keys
 		return "more than 100%"
 	}
 	return fmt.Sprintf("%.1f%%", 100*share)
 }
 
-// bytesOf writes a size, and where that is shorter also in a larger unit.
-func bytesOf(n uint64) string {
+// BytesOf writes a size, and where that is shorter also in a larger unit.
+func BytesOf(n uint64) string {
 	if n < 1<<10 {
-		return count(n, "byte")
+		return Count(n, "byte")
 	}
-	return fmt.Sprintf("%s bytes (%s)", commas(n), binarySize(n))
+	return fmt.Sprintf("%s bytes (%s)", Commas(n), BinarySize(n))
 }
 
-// binarySize writes bytes in the unit that leaves one to four digits before the
+// BinarySize writes bytes in the unit that leaves one to four digits before the
 // point.
-func binarySize(bytes uint64) string {
+func BinarySize(bytes uint64) string {
 	const units = "KMGTPE"
 	if bytes < 1<<10 {
 		return fmt.Sprintf("%d B", bytes)
@@ -304,3 +305,23 @@ func binarySize(bytes uint64) string {
 	}
 	return fmt.Sprintf("%.1f %ciB", x, units[unit])
 }
+
+// KeysFlag is -n: a number, zero for "count all lines", or auto.
+type KeysFlag struct {
+	N    CountFlag
+	Auto bool
+}
+
+func (f *KeysFlag) Set(s string) error {
+	if f.Auto = s == "auto"; f.Auto {
+		return nil
+	}
+	return f.N.Set(s)
+}
+func (f *KeysFlag) String() string {
+	if f.Auto {
+		return "auto"
+	}
+	return f.N.String()
+}
+func (f *KeysFlag) Type() string { return "N" }

@@ -1,4 +1,4 @@
-package main
+package lines
 
 import (
 	"bytes"
@@ -7,24 +7,24 @@ import (
 )
 
 const (
-	// blockBytes is how much is read at once: enough that the system call is
+	// BlockBytes is how much is read at once: enough that the system call is
 	// lost in the noise, and little enough to stay in the second-level cache
 	// until the lines are written.
-	blockBytes = 256 << 10
+	BlockBytes = 256 << 10
 
-	// batchKeys is how many lines are decided at once: what the library hashes
+	// BatchKeys is how many lines are decided at once: what the library hashes
 	// in one go.
-	batchKeys = 1024
+	BatchKeys = 1024
 
 	// keepBytes is the largest block that is used again; one that grew further,
 	// for a very long line, is given back.
 	keepBytes = 4 << 20
 )
 
-// A batch is some lines that follow each other.
-type batch struct {
+// A Batch is some lines that follow each other.
+type Batch struct {
 	text []byte   // whole lines, each with its separator
-	keys [][]byte // the same lines without it, slices of text
+	Keys [][]byte // the same lines without it, slices of text
 }
 
 // A blockReader cuts a stream into blocks of whole lines.
@@ -52,7 +52,7 @@ func (r *blockReader) next(buffer []byte) ([]byte, error) {
 	whole := 0 // buffer[:whole] are whole lines
 	for r.err == nil {
 		ready := r.in.ready()
-		if whole > 0 && (!ready || cap(buffer)-len(buffer) < blockBytes/4) {
+		if whole > 0 && (!ready || cap(buffer)-len(buffer) < BlockBytes/4) {
 			break
 		}
 		if !ready {
@@ -102,28 +102,27 @@ func split(text []byte, separator byte, keys [][]byte) (lines [][]byte, rest []b
 	return keys, text
 }
 
-// errEnough is returned by who needs no more lines.
-var errEnough = errors.New("enough")
+// ErrEnough is returned by who needs no more lines.
+var ErrEnough = errors.New("enough")
 
-// A lineReader reads all lines of some sources.
-type lineReader struct {
-	sources    []*source
-	separator  byte
-	count      func(int)    // is told of bytes read
-	beforeWait func() error // see blockReader
+// A Reader reads all lines of some sources.
+type Reader struct {
+	Sources   []*Source
+	Separator byte
+	Count     func(int) // is told of bytes read
 }
 
-// each hands all lines to do, in order and a batch at a time. The batch is
+// Each hands all lines to do, in order and a batch at a time. The batch is
 // do's only until it returns.
-func (l *lineReader) each(do func(batch) error) error {
-	buffer := make([]byte, 0, blockBytes)
-	keys := make([][]byte, 0, batchKeys)
-	for _, s := range l.sources {
-		in, err := s.open(l.count)
+func (l *Reader) Each(do func(Batch) error) error {
+	buffer := make([]byte, 0, BlockBytes)
+	keys := make([][]byte, 0, BatchKeys)
+	for _, s := range l.Sources {
+		in, err := s.open(l.Count)
 		if err != nil {
 			return err
 		}
-		blocks := &blockReader{in: in, separator: l.separator, beforeWait: l.beforeWait}
+		blocks := &blockReader{in: in, separator: l.Separator, beforeWait: func() error { return nil }}
 		for {
 			block, err := blocks.next(buffer)
 			if err == io.EOF {
@@ -131,14 +130,14 @@ func (l *lineReader) each(do func(batch) error) error {
 			}
 			if err != nil {
 				in.close()
-				return inputError(s.name(), err)
+				return FileError(s.Name(), err)
 			}
 			if cap(block) <= keepBytes {
 				buffer = block[:0]
 			}
 			for len(block) > 0 {
-				lines, rest := split(block, l.separator, keys)
-				if err := do(batch{block[:len(block)-len(rest)], lines}); err != nil {
+				lines, rest := split(block, l.Separator, keys)
+				if err := do(Batch{block[:len(block)-len(rest)], lines}); err != nil {
 					in.close()
 					return err
 				}

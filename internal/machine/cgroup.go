@@ -1,4 +1,4 @@
-package main
+package machine
 
 import (
 	"bufio"
@@ -10,10 +10,10 @@ import (
 	"strings"
 )
 
-// groupLimit is how many bytes of memory the control groups of this process allow,
-// and the file that says so; zero if they allow any. It looks in both versions of
-// control groups, as a system may have both, and at all groups above the process's
-// own, whose limits hold, too. root is the file system from "/".
+// groupLimit returns how many bytes of memory the control groups of this process
+// allow, and the file that says so; zero if there is no limit. It looks in both
+// versions of control groups, as a system may have both, and at every group above
+// the process's own, whose limits hold as well. root is the file system from "/".
 //
 // Where a group is: /proc/self/cgroup has its path in the hierarchy, and
 // /proc/self/mountinfo which part of the hierarchy is mounted where. The path begins
@@ -37,8 +37,8 @@ func groupLimit(root fs.FS) (limit uint64, from string) {
 	return limit, from
 }
 
-// group is a directory of the process's control group, the mount point above it,
-// and which files there have limits.
+// group is the directory of a control group of this process, the mount point above
+// it, and the files there that hold limits.
 type group struct {
 	dir, top string
 	files    []string
@@ -49,7 +49,7 @@ var (
 	filesV2 = []string{"memory.max", "memory.high"}
 )
 
-// controlGroups are the memory groups of this process. A group that is outside of
+// controlGroups are the memory groups of this process. A group outside
 // what is mounted, as in some containers, counts as the top of the mount.
 func controlGroups(root fs.FS) (groups []group) {
 	v1, v2 := groupPaths(root)
@@ -105,8 +105,8 @@ func readLimit(root fs.FS, name string) (limit uint64, ok bool) {
 	}
 	word := strings.TrimSpace(string(text))
 	if path.Base(name) == "memory.stat" {
-		// It has the least limit of all groups above, also of those that cannot be
-		// seen from inside a container.
+		// It has the lowest limit of all groups above, including those that a
+		// container cannot see.
 		_, word, _ = strings.Cut("\n"+word, "\nhierarchical_memory_limit ")
 		word, _, _ = strings.Cut(word, "\n")
 	}

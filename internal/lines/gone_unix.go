@@ -1,6 +1,6 @@
 //go:build unix
 
-package main
+package lines
 
 import (
 	"io"
@@ -14,10 +14,10 @@ import (
 // there is nothing to write.
 const lookEvery = 500 * time.Millisecond
 
-// watchReader calls gone when nobody reads stdout any more, and returns a function
+// WatchReader calls gone when nobody reads stdout any more, and returns a function
 // that ends the watch. A write would tell; but in `yes | bloomery dedupe | head -1`
 // there is none after the first line, and the run would go on for ever.
-func watchReader(stdout io.Writer, gone func()) (stop func()) {
+func WatchReader(stdout io.Writer, gone func()) (stop func()) {
 	file, ok := stdout.(*os.File)
 	if !ok {
 		return func() {}

@@ -1,4 +1,4 @@
-package main
+package lines
 
 import (
 	"bytes"
@@ -104,7 +104,7 @@ func TestEverySplit(t *testing.T) {
 func TestLongLines(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var input strings.Builder
-	for _, n := range []int{0, 1, blockBytes - 2, blockBytes - 1, blockBytes, blockBytes + 1, 70_000, 3*blockBytes + 5, 1 << 23, 2} {
+	for _, n := range []int{0, 1, BlockBytes - 2, BlockBytes - 1, BlockBytes, BlockBytes + 1, 70_000, 3*BlockBytes + 5, 1 << 23, 2} {
 		for range n {
 			input.WriteByte(byte('a' + random.IntN(26)))
 		}
@@ -115,7 +115,7 @@ func TestLongLines(t *testing.T) {
 		"halves": iotest.HalfReader(strings.NewReader(input.String())),
 		"eof":    iotest.DataErrReader(strings.NewReader(input.String())),
 	} {
-		got, err := readAll(t, &stream{Reader: reader, ready: always}, blockBytes, doNothing)
+		got, err := readAll(t, &stream{Reader: reader, ready: always}, BlockBytes, doNothing)
 		if err != io.EOF || !slices.Equal(got, wantLines(input.String())) {
 			t.Errorf("%s: %d lines, %v", name, len(got), err)
 		}
@@ -171,25 +171,25 @@ func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
 
 // TestLineWriter writes every selection of a few lines.
 func TestLineWriter(t *testing.T) {
-	j := &job{text: []byte("a\n\nbcd\ne\n"), ends: []int{2, 3, 7, 9}}
+	j := &Job{Text: []byte("a\n\nbcd\ne\n"), Ends: []int{2, 3, 7, 9}}
 	keys := []string{"a", "", "bcd", "e"}
 	for mask := range 1 << len(keys) {
 		for _, want := range []bool{false, true} {
-			j.answers = make([]bool, len(keys))
+			j.Answers = make([]bool, len(keys))
 			expected := ""
 			for i := range keys {
-				j.answers[i] = mask>>i&1 == 1
-				if j.answers[i] == want {
+				j.Answers[i] = mask>>i&1 == 1
+				if j.Answers[i] == want {
 					expected += keys[i] + "\n"
 				}
 			}
 			var got bytes.Buffer
-			w := newLineWriter(&got)
-			if err := w.write(j, want); err != nil {
+			w := NewWriter(&got)
+			if err := w.Write(j, want); err != nil {
 				t.Fatal(err)
 			}
 			if got.String() != expected {
-				t.Errorf("answers %v, want %v: %q, not %q", j.answers, want, got.String(), expected)
+				t.Errorf("answers %v, want %v: %q, not %q", j.Answers, want, got.String(), expected)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
 )
 
 // fullness are the levels that are worth a word: nearly full, full, and each
@@ -111,4 +112,70 @@ func (g *gauge) before(keys float64) uint64 {
 	at := g.levels[0] * float64(plan.Keys)
 	step := float64(plan.Keys)/1000 + 1 // so that many looks at one level cannot add up
 	return uint64(max((at-keys)*(1-plan.RateAt(uint64(at))), step))
+}
+
+// cut cuts off as many keys as may be added before the gauge, which may be nil,
+// has to look again: a thousand keys at once would fill a small filter many times
+// over.
+func (g *gauge) cut(keys [][]byte) (now, later [][]byte) {
+	n := len(keys)
+	if g != nil {
+		n = int(min(int64(n), max(g.left(), 1)))
+	}
+	return keys[:n], keys[n:]
+}
+
+// resumeGauge watches a filter that has keys already. It returns the highest
+// level that is behind it.
+func resumeGauge(f reported) (g *gauge, level float64, r bloom.Report) {
+	g = &gauge{filter: f, levels: fullness}
+	r = f.Report()
+	for len(g.levels) > 0 && passed(g.levels[0], r) {
+		level, g.levels = g.levels[0], g.levels[1:]
+	}
+	if len(g.levels) > 0 {
+		g.lookAt = g.before(r.Keys)
+	}
+	return g, level, r
+}
+
+// mistaken is how many new keys are expected to have been taken for old ones when a
+// filter of this plan had keys, and so many lines came of which isNew were
+// answered "new". They are in the filter all the same, so it is the x that solves
+// x = the integral of the rate from had to had + isNew + x.
+func mistaken(plan bloom.Plan, had, isNew, lines uint64) (x float64) {
+	for range 20 {
+		was := x
+		x = min(integral(plan, float64(had), float64(isNew)+x), float64(lines-isNew))
+		if x-was <= 0.001*x {
+			break
+		}
+	}
+	return x
+}
+
+// integral is that of the rate over n keys, the first of which comes after had, by
+// Simpson's rule.
+func integral(plan bloom.Plan, had, n float64) float64 {
+	const pieces = 32 // even
+	at := func(i int) float64 { return plan.RateAt(uint64(had + n*float64(i)/pieces)) }
+	sum := at(0) + at(pieces)
+	for i := 1; i < pieces; i++ {
+		sum += float64(2+2*(i%2)) * at(i)
+	}
+	return sum * n / pieces / 3
+}
+
+// mostIntegrated is the most probes of a filter for which mistaken is worked out:
+// the rate of small ones with many takes long.
+const mostIntegrated = 32
+
+// mistakenBy is mistaken for a filter of any kind: of those that consist of several
+// filters, or have many probes, only the rate is known that they have now, and it
+// was lower before.
+func (f *filterFile) mistakenBy(before bloom.Report, isNew, lines uint64) float64 {
+	if grows(f.Filter) || before.Plan.Probes > mostIntegrated {
+		return f.Report().Rate * float64(isNew)
+	}
+	return mistaken(before.Plan, uint64(min(before.Keys, human.MaxCount)), isNew, lines)
 }

@@ -1,49 +1,19 @@
-package main
+package lines
 
 import (
 	"bytes"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"math/bits"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/bloomery/bloom"
 )
-
-// TestSameOnAnyCPUs: the output is the same, byte for byte, whatever the number
-// of CPUs, false positives and growth included.
-func TestSameOnAnyCPUs(t *testing.T) {
-	path, _ := randomLines(t, 7, 50_000)
-	before := runtime.GOMAXPROCS(0)
-	defer runtime.GOMAXPROCS(before)
-	for _, args := range [][]string{
-		{"dedupe", "-p", "1%", "-n", "15k", "--grow", path},      // grows once or twice
-		{"dedupe", "-d", "-p", "1%", "-n", "10", "--grow", path}, // at every few lines, first
-		{"dedupe", "-p", "1%", "-n", "40k", path},                // does not
-	} {
-		t.Run(strings.Join(args[1:len(args)-1], " "), func(t *testing.T) {
-			want := ""
-			for _, cpus := range []int{1, 2, 16} {
-				runtime.GOMAXPROCS(cpus)
-				stdout, stderr, code := command(t, args...)
-				if code != exitDone {
-					t.Fatalf("%d CPUs: exit code %d, %s", cpus, code, stderr)
-				}
-				if want == "" {
-					want = stdout
-				}
-				if stdout != want {
-					t.Fatalf("%d CPUs: %d bytes of output, 1 CPU: %d; or they differ", cpus, len(stdout), len(want))
-				}
-			}
-		})
-	}
-}
 
 // TestOwners: every hash has one owner, whole blocks belong to one, and the
 // shares are even.
@@ -51,7 +21,7 @@ func TestOwners(t *testing.T) {
 	for _, blocks := range []uint64{1, 2, 3, 5, 16, 1000, 1<<20 + 1, 1<<33 - 1} {
 		for owners := 1; owners <= maxOwners; owners++ {
 			f := &ownedSeen{n: blocks}
-			p := &pipeline{to: f, owners: owners}
+			p := &Pipeline{to: f, owners: owners}
 			p.own()
 			at := uint64(0)
 			last := uint64(0)
@@ -76,11 +46,11 @@ func TestOwners(t *testing.T) {
 }
 
 type ownedSeen struct {
-	seen
+	Seen
 	n uint64
 }
 
-func (s *ownedSeen) blocks() uint64 { return s.n }
+func (s *ownedSeen) Blocks() uint64 { return s.n }
 
 // TestPipelineErrors: an error of who takes the lines ends the work at once, one
 // of the input after the lines before it.
@@ -89,7 +59,7 @@ func TestPipelineErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := fixedSeen{f, newGauge(f, false), &limit{}}
+	s := filterSeen{f}
 	path := filepath.Join(t.TempDir(), "lines")
 	var text bytes.Buffer
 	for i := range 1_000_000 {
@@ -98,13 +68,13 @@ func TestPipelineErrors(t *testing.T) {
 	if err := os.WriteFile(path, text.Bytes(), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	found, err := findSources([]string{path}, nil)
+	found, err := Find([]string{path}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	enough := errors.New("enough lines")
 	jobs := 0
-	err = newAdding(s, '\n').each(found, func(int) {}, func(*job) error {
+	err = NewAdding(s, '\n').Each(found, func(int) {}, func(*Job) error {
 		jobs++
 		if jobs == 3 {
 			return enough
@@ -115,19 +85,28 @@ func TestPipelineErrors(t *testing.T) {
 		t.Errorf("after %d jobs: %v, want 3 and the error of the third", jobs, err)
 	}
 	broken := io.MultiReader(strings.NewReader("a\nb\nc"), brokenReader{})
-	found, err = findSources(nil, broken)
+	found, err = Find(nil, broken)
 	if err != nil {
 		t.Fatal(err)
 	}
 	lines := 0
-	err = newAdding(s, '\n').each(found, func(int) {}, func(j *job) error {
-		lines += len(j.ends)
+	err = NewAdding(s, '\n').Each(found, func(int) {}, func(j *Job) error {
+		lines += len(j.Ends)
 		return nil
 	})
 	if !errors.Is(err, errBroken) || lines != 2 {
 		t.Errorf("%d lines and %v, want the 2 whole ones and then the error", lines, err)
 	}
 }
+
+// filterSeen is a filter that is never full.
+type filterSeen struct{ *bloom.Filter }
+
+func (s filterSeen) AddHashes(hashes []uint64, isNew []bool) int { return s.AddDisjoint(hashes, isNew) }
+func (s filterSeen) Blocks() uint64                              { return s.Plan().Blocks }
+func (s filterSeen) Room() (int64, error)                        { return math.MaxInt64, nil }
+func (s filterSeen) Grows() bool                                 { return false }
+func (s filterSeen) Sync() error                                 { return nil }
 
 var errBroken = errors.New("the disk is gone")
 

@@ -1,0 +1,148 @@
+package lines
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+)
+
+// A Source is where lines come from: a file, or standard input.
+type Source struct {
+	path    string
+	stdin   io.Reader // in place of a path
+	Regular bool
+	Bytes   int64       // of a regular file, what is left of it
+	info    fs.FileInfo // nil if it is no file at all
+}
+
+// Name is the source in messages.
+func (s *Source) Name() string {
+	if s.stdin != nil {
+		return "standard input"
+	}
+	return s.path
+}
+
+// Find looks at every file before any work begins, so that a mistyped
+// name ends the command while nothing has been written. No name means standard
+// input, as does "-". The error is of the first that cannot be read; the others are
+// returned all the same.
+//
+// Regular files are opened for a moment, and others not at all: opening a named
+// pipe waits for its writer, who may be waiting for us to read another.
+func Find(paths []string, stdin io.Reader) (found []*Source, err error) {
+	if len(paths) == 0 {
+		paths = []string{"-"}
+	}
+	for _, path := range paths {
+		s, wrong := FindOne(path, stdin)
+		if wrong == nil {
+			found = append(found, s)
+		} else if err == nil {
+			err = wrong
+		}
+	}
+	return found, err
+}
+
+func FindOne(path string, stdin io.Reader) (*Source, error) {
+	if path == "-" {
+		s := &Source{stdin: stdin}
+		if file, ok := stdin.(*os.File); ok {
+			s.info, _ = file.Stat()
+			if s.info != nil && s.info.Mode().IsRegular() {
+				at, _ := file.Seek(0, io.SeekCurrent)
+				s.Regular, s.Bytes = true, max(s.info.Size()-at, 0)
+			}
+		}
+		return s, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, FileError(path, err)
+	}
+	if info.IsDir() {
+		return nil, fmt.Errorf("%s: is a directory: name the files in it", path)
+	}
+	s := &Source{path: path, Regular: info.Mode().IsRegular(), info: info}
+	if s.Regular {
+		file, err := os.Open(path)
+		if err != nil {
+			return nil, FileError(path, err)
+		}
+		file.Close()
+		s.Bytes = info.Size()
+	}
+	return s, nil
+}
+
+// FileError puts the file first and what is wrong with it after, as grep does.
+func FileError(name string, err error) error {
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
+
+// A stream is an opened source.
+type stream struct {
+	io.Reader // what the source holds, unpacked
+
+	// ready reports whether the next Read surely does not wait.
+	ready func() bool
+	close func()
+}
+
+// open opens the source, and unpacks it if its first bytes say gzip, zstd or bzip2.
+// count is told of the bytes that are read, before unpacking.
+func (s *Source) open(count func(int)) (*stream, error) {
+	raw := s.stdin
+	closeFile := func() {}
+	if raw == nil {
+		file, err := os.Open(s.path)
+		if err != nil {
+			return nil, FileError(s.path, err)
+		}
+		raw, closeFile = file, func() { file.Close() }
+	}
+	pipe, _ := raw.(*os.File)
+	if s.Regular {
+		pipe = nil
+	}
+	if pipe != nil {
+		widen(pipe)
+	}
+	unpacked, closePacking, err := unpack(countedReader{raw, count})
+	if err != nil {
+		closeFile()
+		return nil, FileError(s.Name(), err)
+	}
+	ready := func() bool { return true }
+	switch {
+	case pipe != nil && closePacking != nil: // what has come need not be enough to unpack a line
+		ready = func() bool { return false }
+	case pipe != nil:
+		ready = func() bool { return readable(pipe) }
+	}
+	return &stream{unpacked, ready, func() {
+		if closePacking != nil {
+			closePacking()
+		}
+		closeFile()
+	}}, nil
+}
+
+// countedReader tells how far a file is read.
+type countedReader struct {
+	io.Reader
+	count func(int)
+}
+
+func (r countedReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.count(n)
+	return n, err
+}
