@@ -21,7 +21,7 @@ import (
 // removed, since nobody knows any more how many keys it stands for. So an
 // overflow never loses a key; the key that was added too often can no longer be
 // removed altogether, and the rate suffers by so much. Without repeated keys one
-// counter in 1e15 gets that far. [Counting.Report] says how many have.
+// counter in 1e15 gets that far. [Counting.Saturated] counts them.
 //
 // Removing what was never added: a key that is not found is refused. But a key
 // that is found by mistake, with probability p, cannot be told from one that was
@@ -237,28 +237,14 @@ func (f *Counting) Plan() Plan { return f.plan }
 // bits take.
 func (f *Counting) Bytes() uint64 { return countingBytes(f.plan) }
 
-// CountingReport is what a [Counting] says about itself. Fill, Rate and Keys are
-// those of the counters that are not zero. Added is not lowered by removals:
-// Keys is what is there now.
-type CountingReport struct {
-	Report
+// Saturated is the number of counters that have reached [MaxCount] and stay there.
+// It is exact and reads no counters.
+func (f *Counting) Saturated() uint64 { return f.counters.Stuck }
 
-	// Saturated is the number of counters that have come to MaxCount and stay
-	// there. It is exact, also where the rest is from a sample.
-	Saturated uint64
-}
-
-// String is [Report.String] and the saturated counters, if there are any.
-func (r CountingReport) String() string {
-	if r.Saturated == 0 {
-		return r.Report.String()
-	}
-	return fmt.Sprintf("%v; %d saturated counters", r.Report, r.Saturated)
-}
-
-// Report reads the filter's counters, or a sample of them, and says how full it
-// is and what its rate is now; see [Filter.Report].
-func (f *Counting) Report() CountingReport {
+// Report reads the filter's counters, or a sample of them, and says how full it is
+// and what its rate is now; see [Filter.Report]. Fill, Rate and Keys are those of the
+// counters that are not zero. Removals do not lower Added; Keys is what is there now.
+func (f *Counting) Report() Report {
 	f.mustBeOpen()
 	var words [kernel.WordsPerBlock]uint64
 	r := sampled(f.plan, func(block uint64) (float64, int) {
@@ -267,7 +253,7 @@ func (f *Counting) Report() CountingReport {
 	})
 	r.Added = f.added
 	f.keepAlive()
-	return CountingReport{Report: r, Saturated: f.counters.Stuck}
+	return r
 }
 
 // Filter returns a new Filter with the bits of the counters that are not zero.

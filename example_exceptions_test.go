@@ -33,7 +33,7 @@ func ExampleExceptions() {
 	}
 
 	fmt.Println("added:", filter.AddString(honest)) // he has turned bad
-	fmt.Println("a spammer?", filter.ContainsString(honest), filter.Report().Exceptions)
+	fmt.Println("a spammer?", filter.ContainsString(honest), filter.Len())
 	fmt.Println(filter.ExceptString("unsuspected@example.org"))
 	// Output:
 	// a spammer? true

@@ -331,23 +331,15 @@ func (x *Exceptions) ContainsHashes(hashes []uint64, found []bool) int {
 // Plan returns the sizing in force: n, p, m and k.
 func (x *Exceptions) Plan() Plan { return x.filter.plan }
 
-// ExceptionsReport is what an [Exceptions] says about itself. Rate is that of
-// the bits: of keys that are not on the list.
-type ExceptionsReport struct {
-	Report
-	Exceptions     int // keys on the list
-	ExceptionBytes int // their bytes
-}
+// Report is [Filter.Report] of the filter beneath. Rate is that of the keys that are
+// not on the list.
+func (x *Exceptions) Report() Report { return x.filter.Report() }
 
-// String is [Report.String] and how long the list is.
-func (r ExceptionsReport) String() string {
-	return fmt.Sprintf("%v; %d exceptions of %d bytes", r.Report, r.Exceptions, r.ExceptionBytes)
-}
+// Len is the number of keys on the list.
+func (x *Exceptions) Len() int { return x.count }
 
-// Report is [Filter.Report] and how long the list is.
-func (x *Exceptions) Report() ExceptionsReport {
-	return ExceptionsReport{x.filter.Report(), x.count, x.bytes}
-}
+// Bytes is the total length of the keys on the list.
+func (x *Exceptions) Bytes() int { return x.bytes }
 
 // Union adds everything that y holds to x. An exception of either stays only if
 // the other does not contain the key, by its bits or because it is an exception

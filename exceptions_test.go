@@ -67,8 +67,8 @@ func TestExcept(t *testing.T) {
 		if err := x.Except(key); err != nil {
 			t.Fatal(err)
 		}
-		if r := x.Report(); r.Exceptions != 1 || r.ExceptionBytes != len(key) || r.Report != x.Filter().Report() {
-			t.Errorf("after one exception it reports %+v", r)
+		if r := x.Report(); x.Len() != 1 || x.Bytes() != len(key) || r != x.Filter().Report() {
+			t.Errorf("after one exception it has %d of %d bytes and reports %+v", x.Len(), x.Bytes(), r)
 		}
 	}
 	text := string(key)
@@ -83,7 +83,7 @@ func TestExcept(t *testing.T) {
 	if !x.AddString(text) || x.AddString(text) || !x.ContainsString(text) {
 		t.Error("an excepted key that is added must be new once, and contained then")
 	}
-	if r := x.Report(); r.Exceptions != 0 || r.ExceptionBytes != 0 || r.Added != added+1 {
+	if r := x.Report(); x.Len() != 0 || x.Bytes() != 0 || r.Added != added+1 {
 		t.Errorf("after it was added it reports %+v", r)
 	}
 	x.AddUint64(7)
@@ -187,7 +187,7 @@ func TestExceptionsCollision(t *testing.T) {
 	}
 
 	mustExcept(t, x, a, b) // say they were never added
-	if got := excepted(x); len(got) != 2 || x.Report().Exceptions != 2 || x.ContainsString(a) || x.ContainsString(b) {
+	if got := excepted(x); len(got) != 2 || x.Len() != 2 || x.ContainsString(a) || x.ContainsString(b) {
 		t.Errorf("the exceptions are %q, want both", got)
 	}
 	for name, add := range map[string]func(x *bloom.Exceptions) bool{
@@ -198,7 +198,7 @@ func TestExceptionsCollision(t *testing.T) {
 		"AddHashes":  func(x *bloom.Exceptions) bool { return x.AddHashes([]uint64{h, h}, nil) == 1 },
 	} {
 		y := x.Clone()
-		if !add(y) || !y.ContainsString(a) || !y.ContainsHash(h) || y.Report().ExceptionBytes != 0 {
+		if !add(y) || !y.ContainsString(a) || !y.ContainsHash(h) || y.Bytes() != 0 {
 			t.Errorf("%s: an excepted key is not new once, or is not found afterwards", name)
 		}
 	}
@@ -275,7 +275,7 @@ func TestExceptionsUnion(t *testing.T) {
 		if got := excepted(into); !slices.Equal(got, want) {
 			t.Errorf("the exceptions are %q, want %q", got, want)
 		}
-		if !into.ContainsString(mistakes[0]) || into.ContainsStrings(mistakes[1:5], nil) != 0 || into.Report().Exceptions != 4 {
+		if !into.ContainsString(mistakes[0]) || into.ContainsStrings(mistakes[1:5], nil) != 0 || into.Len() != 4 {
 			t.Error("the answers do not agree with the list")
 		}
 	}
@@ -304,7 +304,7 @@ func TestExceptionsCopies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !clone.Equal(x) || folded.ContainsString("33") || !folded.ContainsString("34") || folded.Report().Exceptions != 2 {
+	if !clone.Equal(x) || folded.ContainsString("33") || !folded.ContainsString("34") || folded.Len() != 2 {
 		t.Error("Clone or Fold lost an exception")
 	}
 	clone.AddString("3")
@@ -316,7 +316,7 @@ func TestExceptionsCopies(t *testing.T) {
 		t.Errorf("Fold(0): %v, want ErrConfig", err)
 	}
 	x.Clear()
-	if r := x.Report(); r.Fill != 0 || r.Exceptions != 0 || r.ExceptionBytes != 0 || !x.AddString("33") {
+	if r := x.Report(); r.Fill != 0 || x.Len() != 0 || x.Bytes() != 0 || !x.AddString("33") {
 		t.Errorf("after Clear it reports %+v", r)
 	}
 	x.AddStrings([]string{"3", "new"}, nil)
@@ -340,7 +340,7 @@ func TestExceptionsLimits(t *testing.T) {
 		x.AddString(key)
 	}
 	mustExcept(t, x, long, long[1:], "x")
-	if err := x.ExceptString("xx"); !errors.Is(err, bloom.ErrLimit) || !x.ContainsString("xx") || x.Report().ExceptionBytes != bloom.MaxExceptionBytes {
+	if err := x.ExceptString("xx"); !errors.Is(err, bloom.ErrLimit) || !x.ContainsString("xx") || x.Bytes() != bloom.MaxExceptionBytes {
 		t.Errorf("past the limit of bytes: %v, want ErrLimit and no change", err)
 	}
 	y := bloom.WithExceptions(mustNew(t, bloom.Config{Keys: 1000, Rate: 0.01}))

@@ -53,20 +53,20 @@ type sizedFile struct {
 func (f sizedFile) Len() int { return int(min(f.size, math.MaxInt)) }
 
 // load reads the file at path and makes a filter of it.
-func load[F any](path string, from func(*stored) (*F, error)) (*F, error) {
+func load[F any](path string, from func(*stored) (F, error)) (made F, err error) {
 	file, size, err := openRegular(path)
 	if err != nil {
-		return nil, err
+		return made, err
 	}
 	defer file.Close()
 	s, err := readStored(sizedFile{file, size}, func(s *state) error { return s.fits(size) })
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return made, fmt.Errorf("%s: %w", path, err)
 	}
 	f, err := from(s)
 	if err != nil {
 		s.close()
-		return nil, fmt.Errorf("%s: %w", path, err)
+		return made, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, nil
 }

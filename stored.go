@@ -257,10 +257,10 @@ func readStored(r io.Reader, accept func(*state) error) (*stored, error) {
 }
 
 // read reads a file of limited length and makes a filter of it.
-func read[F any](r io.Reader, limitBytes int64, from func(*stored) (*F, error)) (*F, error) {
+func read[F any](r io.Reader, limitBytes int64, from func(*stored) (F, error)) (made F, err error) {
 	s, err := readStored(r, within(limitBytes))
 	if err != nil {
-		return nil, err
+		return made, err
 	}
 	f, err := from(s)
 	if err != nil {

@@ -33,15 +33,7 @@ import (
 var ErrScheme = errors.New("interop: the bits cannot be converted")
 
 // Filter is what the filters of all formats can do.
-type Filter interface {
-	Add(key []byte) (isNew bool)
-	AddMany(keys [][]byte, isNew []bool) int
-	Contains(key []byte) bool
-	ContainsMany(keys [][]byte, found []bool) int
-	Plan() bloom.Plan
-	Report() bloom.Report
-	Close() error
-}
+type Filter = bloom.Any
 
 // File is a filter and what else its file says.
 type File struct {

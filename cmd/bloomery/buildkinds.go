@@ -113,8 +113,7 @@ func (b *buildCommand) makeFilter(f *filterFile, keys uint64) error {
 	case bloom.KindClassic.String():
 		f.Filter, err = orNone(b.newClassic(keys, secret))
 	case bloom.KindCounting.String():
-		counting, made := c.NewCounting()
-		f.Filter, err = orNone(countingFilter{counting}, made)
+		f.Filter, err = orNone(c.NewCounting())
 	case bloom.KindScalable.String():
 		f.Filter, err = orNone(bloom.ScalableConfig{First: keys, Rate: c.Rate, Budget: uint64(b.budget), Seed: uint64(b.seed), Secret: secret}.New())
 	case bloom.KindWindow.String():

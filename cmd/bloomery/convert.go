@@ -118,7 +118,7 @@ func (c *convertCommand) convert(from *filterFile, to *interop.Format) (*filterF
 			return nil, fmt.Errorf("%s: has several layers, which no filter of ours has under another program's scheme: read it as it is, as every command can", from.path)
 		}
 		made.Filter = single
-	} else if counting, ok := from.Filter.(countingFilter); ok {
+	} else if counting, ok := from.Filter.(*bloom.Counting); ok {
 		f, err := counting.Filter()
 		if err != nil {
 			return nil, err

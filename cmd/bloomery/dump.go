@@ -42,7 +42,7 @@ func dumpOf(f *filterFile) (*dump, error) {
 		return dumpOfOurs(f)
 	}
 	const servers = "servers have filters of RedisBloom's kind, and of ours a filter, a scalable and a window"
-	if _, ok := f.Filter.(countingFilter); ok {
+	if _, ok := f.Filter.(*bloom.Counting); ok {
 		return nil, fmt.Errorf("%s: is a counting filter, and %s: make a filter of it with 'bloomery convert --to bloomery'", f.path, servers)
 	}
 	return nil, fmt.Errorf("%s: is a %s, and %s: build one from its keys", f.path, f.kind, servers)

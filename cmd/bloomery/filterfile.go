@@ -173,7 +173,7 @@ func (f *formatFlags) openAny(path string, mode openMode) (*filterFile, error) {
 	switch {
 	case err == nil:
 		opened.kind = kind.String()
-		opened.Filter, err = loadKind(path, kind, mode)
+		opened.Filter, err = load(path, mode)
 		if err == nil && info.Size() <= verifyBytes {
 			err = opened.verifyMapped()
 		}
@@ -214,77 +214,30 @@ func (f *filterFile) verifyMapped() error {
 	return fmt.Errorf("%s: %w", f.path, err)
 }
 
-func loadKind(path string, kind bloom.Kind, mode openMode) (interop.Filter, error) {
-	switch kind {
-	case bloom.KindFilter:
-		if mode == toRead {
-			return orNone(bloom.Open(path))
-		}
-		return orNone(bloom.Load(path))
-	case bloom.KindSplitBlock:
-		return orNone(bloom.LoadSplitBlock(path))
-	case bloom.KindClassic:
-		return orNone(bloom.LoadClassic(path))
-	case bloom.KindScalable:
-		if mode == toRead {
-			return orNone(bloom.OpenScalable(path))
-		}
-		return orNone(bloom.LoadScalable(path))
-	case bloom.KindWindow:
-		return orNone(bloom.LoadWindow(path, nil))
-	case bloom.KindCounting:
-		f, err := bloom.LoadCounting(path)
-		return orNone(countingFilter{f}, err)
-	case bloom.KindExceptions:
-		f, err := bloom.LoadExceptions(path)
-		return orNone(exceptionsFilter{f}, err)
+// load loads a file of ours. To be read, it is mapped where its kind can be.
+func load(path string, mode openMode) (bloom.Any, error) {
+	if mode == toRead {
+		return bloom.OpenAny(path)
 	}
-	return nil, fmt.Errorf("%s: %w: %v", path, bloom.ErrVersion, kind)
+	return bloom.LoadAny(path)
 }
 
-// readKind is loadKind for a stream.
-func readKind(kind bloom.Kind, r io.Reader) (interop.Filter, error) {
+// readOurs reads a file of ours from a stream, if it fits in the memory there is.
+func readOurs(r io.Reader) (bloom.Any, error) {
 	limit := int64(math.MaxInt64)
-	if total, _ := machine.Usable(); total != 0 { // more could not be kept
+	if total, _ := machine.Usable(); total != 0 {
 		limit = int64(total)
 	}
-	switch kind {
-	case bloom.KindFilter:
-		return orNone(bloom.Read(r, limit))
-	case bloom.KindSplitBlock:
-		return orNone(bloom.ReadSplitBlock(r, limit))
-	case bloom.KindClassic:
-		return orNone(bloom.ReadClassic(r, limit))
-	case bloom.KindScalable:
-		return orNone(bloom.ReadScalable(r, limit))
-	case bloom.KindWindow:
-		return orNone(bloom.ReadWindow(r, limit, nil))
-	case bloom.KindCounting:
-		f, err := bloom.ReadCounting(r, limit)
-		return orNone(countingFilter{f}, err)
-	case bloom.KindExceptions:
-		f, err := bloom.ReadExceptions(r, limit)
-		return orNone(exceptionsFilter{f}, err)
-	}
-	return nil, fmt.Errorf("%w: %v", bloom.ErrVersion, kind)
+	return bloom.ReadAny(r, limit)
 }
 
 // orNone makes a nil interface of a nil pointer.
-func orNone[F interop.Filter](f F, err error) (interop.Filter, error) {
+func orNone[F bloom.Any](f F, err error) (bloom.Any, error) {
 	if err != nil {
 		return nil, err
 	}
 	return f, nil
 }
-
-// countingFilter and exceptionsFilter are those kinds with the report of all.
-type countingFilter struct{ *bloom.Counting }
-
-func (f countingFilter) Report() bloom.Report { return f.Counting.Report().Report }
-
-type exceptionsFilter struct{ *bloom.Exceptions }
-
-func (f exceptionsFilter) Report() bloom.Report { return f.Exceptions.Report().Report }
 
 // beginsAsOurs reports whether a file has our magic, so that what is wrong with
 // it is not that it is somebody else's.
@@ -326,7 +279,7 @@ func (f *formatFlags) openForeign(opened *filterFile) error {
 		}
 	}
 	if opened.packed && bytes.HasPrefix(head, magic) {
-		return opened.readPacked(head, r)
+		return opened.readPacked(r)
 	}
 	format, err := f.formatOf(opened.path, head, size)
 	if err != nil {
@@ -348,18 +301,16 @@ func (f *formatFlags) openForeign(opened *filterFile) error {
 }
 
 // readPacked reads a file of ours that somebody packed.
-func (f *filterFile) readPacked(head []byte, r io.Reader) error {
-	kind, err := bloom.KindOfHead(head)
-	if err == nil {
-		f.kind = kind.String()
-		f.Filter, err = readKind(kind, r)
-	}
+func (f *filterFile) readPacked(r io.Reader) error {
+	var err error
+	f.Filter, err = readOurs(r)
 	if err == nil { // to the end, where the checksum of gzip stands
 		_, err = io.Copy(io.Discard, r)
 	}
 	if err != nil {
 		return withAdvice(fmt.Errorf("%s: %w", f.path, err))
 	}
+	f.kind = kindOf(f.Filter)
 	return nil
 }
 
@@ -432,9 +383,9 @@ func kindOf(f interop.Filter) string {
 		return bloom.KindScalable.String()
 	case *bloom.Window:
 		return bloom.KindWindow.String()
-	case countingFilter:
+	case *bloom.Counting:
 		return bloom.KindCounting.String()
-	case exceptionsFilter:
+	case *bloom.Exceptions:
 		return bloom.KindExceptions.String()
 	}
 	return "chain"

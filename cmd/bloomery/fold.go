@@ -149,7 +149,7 @@ func (c *foldCommand) replan(folded *filterFile) error {
 // foldable reports whether the kind can be folded.
 func foldable(f *filterFile) bool {
 	switch f.Filter.(type) {
-	case *bloom.Filter, *bloom.SplitBlock, exceptionsFilter:
+	case *bloom.Filter, *bloom.SplitBlock, *bloom.Exceptions:
 		return true
 	}
 	return false
@@ -166,9 +166,8 @@ func foldBy(f *filterFile, by uint64) (folded *filterFile, err error) {
 			folded.foreign = &interop.File{Format: f.foreign.Format, Unplanned: f.foreign.Unplanned}
 		}
 		folded.Filter, err = orNone(k.Fold(by))
-	case exceptionsFilter:
-		x, made := k.Exceptions.Fold(by)
-		folded.Filter, err = orNone(exceptionsFilter{x}, made)
+	case *bloom.Exceptions:
+		folded.Filter, err = orNone(k.Fold(by))
 	}
 	if err != nil {
 		return nil, err

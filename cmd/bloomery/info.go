@@ -188,12 +188,12 @@ func describe(f *filterFile, verified bool) infoJSON {
 	switch k := f.Filter.(type) {
 	case *bloom.Classic:
 		v.Scheme = k.Scheme().Name()
-	case countingFilter:
-		saturated := k.Counting.Report().Saturated
+	case *bloom.Counting:
+		saturated := k.Saturated()
 		v.Saturated, v.Bytes = &saturated, k.Bytes()
-	case exceptionsFilter:
-		x := k.Exceptions.Report()
-		v.Exceptions, v.ExceptionBytes = &x.Exceptions, &x.ExceptionBytes
+	case *bloom.Exceptions:
+		n, bytes := k.Len(), k.Bytes()
+		v.Exceptions, v.ExceptionBytes = &n, &bytes
 	case *bloom.Window:
 		v.SpanSeconds = k.Span().Seconds()
 		v.parts = k.Generations()

@@ -169,7 +169,7 @@ func (c *combining) openOne(path string, mode openMode) (*filterFile, error) {
 		return nil, err
 	}
 	// Bits are combined without keys, but exceptions are keys.
-	_, keysNeeded := f.Filter.(exceptionsFilter)
+	_, keysNeeded := f.Filter.(*bloom.Exceptions)
 	if f.needsSecret() && (c.secret != "" || keysNeeded) {
 		if err := unlock(c.secret, f); err != nil {
 			f.Close()
@@ -207,10 +207,10 @@ func union(into, other *filterFile) error {
 		return withSame(f, other, f.Union, into)
 	case *bloom.Classic:
 		return withSame(f, other, f.Union, into)
-	case countingFilter:
-		return withSame(f, other, func(g countingFilter) error { return f.Union(g.Counting) }, into)
-	case exceptionsFilter:
-		return withSame(f, other, func(g exceptionsFilter) error { return f.Union(g.Exceptions) }, into)
+	case *bloom.Counting:
+		return withSame(f, other, f.Union, into)
+	case *bloom.Exceptions:
+		return withSame(f, other, f.Union, into)
 	}
 	return errKinds(into, other)
 }

@@ -160,11 +160,7 @@ func (h dumpHeader) verify(w io.Writer) error {
 	beside.Lock()
 	path := beside.path
 	beside.Unlock()
-	kind, err := bloom.KindOf(path)
-	if err != nil {
-		return err
-	}
-	filter, err := loadKind(path, kind, toRead)
+	filter, err := bloom.OpenAny(path)
 	if err != nil {
 		return err
 	}
