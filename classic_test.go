@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/long"
 	"github.com/bloomery/bloom/internal/scheme"
 )
 
@@ -60,6 +61,7 @@ func classicJob(t *testing.T, c bloom.ClassicConfig, shape keyShape, hash hashCh
 // TestClassicRates measures our own scheme: p x n x shape x hash, and m at powers
 // of two, where masks and double hashing go wrong.
 func TestClassicRates(t *testing.T) {
+	long.Test(t)
 	for _, p := range []float64{0.1, 0.01, 1e-3, 1e-4} {
 		for _, n := range []uint64{1, 10, 300, 5000} {
 			for i, shape := range keyShapes {

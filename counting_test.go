@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/long"
 	"pgregory.net/rapid"
 )
 
@@ -387,6 +388,7 @@ func TestCountingNoAllocations(t *testing.T) {
 // TestCountingRates is TestRateGrid's three tests, on filters that have seen half
 // as many keys again, which were removed.
 func TestCountingRates(t *testing.T) {
+	long.Test(t)
 	var jobs []*rateJob
 	for i, p := range []float64{1e-1, 1e-2, 1e-3, 1e-4} {
 		if raceEnabled && i != 1 { // one goroutine; the rest would only be slow

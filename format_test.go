@@ -20,6 +20,7 @@ import (
 	"testing/iotest"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/long"
 )
 
 // What a file is made of, as docs/format.md has it. These stand here a second
@@ -611,6 +612,7 @@ func TestTruncated(t *testing.T) {
 }
 
 func TestEveryByteChanged(t *testing.T) {
+	long.Test(t)
 	whole := smallFile(t)
 	path := filepath.Join(t.TempDir(), "damaged")
 	if err := os.WriteFile(path, whole, 0o666); err != nil {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/long"
 	"pgregory.net/rapid"
 )
 
@@ -181,6 +182,7 @@ func countEach(f hashAdder, hashes []uint64) (n int) {
 // times as much: by plan, from the bits and as measured. It prints the space
 // beside that of a filter that knows n.
 func TestScalableKeepsItsRate(t *testing.T) {
+	long.Test(t)
 	for _, p := range []float64{0.1, 1e-2, 1e-3} {
 		for _, growth := range []int{2, 4} {
 			f := mustScale(t, bloom.ScalableConfig{First: 1000, Rate: p, Growth: growth, Seed: 3})
@@ -226,6 +228,7 @@ func TestScalableKeepsItsRate(t *testing.T) {
 // TestScalableRates makes the three comparisons of rate_test.go at sizes where
 // all layers are full: the rate from the bits, over many seeds, is the plans'.
 func TestScalableRates(t *testing.T) {
+	long.Test(t)
 	if raceEnabled {
 		t.Skip("one goroutine, and many keys")
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/long"
 	"github.com/cespare/xxhash/v2"
 )
 
@@ -64,6 +65,7 @@ func TestSplitBlockPositions(t *testing.T) {
 // the plan against what was asked. 1% is 1%, not the 1.46% of Parquet's own
 // sizing formula.
 func TestSplitBlockRates(t *testing.T) {
+	long.Test(t)
 	for _, p := range []float64{0.1, 0.01, 0.001, 1e-5} {
 		for _, n := range []uint64{1, 10, 1000, 1024, 65_536} {
 			filters, probes := 200, 20_000

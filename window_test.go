@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/long"
 	"pgregory.net/rapid"
 )
 
@@ -291,6 +292,7 @@ func TestWindowRacesWithItsClock(t *testing.T) {
 // TestWindowRates makes the three comparisons of rate_test.go, with all
 // generations full.
 func TestWindowRates(t *testing.T) {
+	long.Test(t)
 	if raceEnabled {
 		t.Skip("one goroutine, and many keys")
 	}

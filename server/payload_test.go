@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomery/bloom/internal/long"
 	"github.com/bloomery/bloom/internal/resp"
 	"github.com/bloomery/bloom/store"
 )
@@ -42,6 +43,7 @@ func fastWire(t testing.TB, addr string) *wire {
 // TestLargeFiltersMove dumps filters that are larger than an item may be, and than
 // what a client could leave unread, and restores them.
 func TestLargeFiltersMove(t *testing.T) {
+	long.Test(t)
 	sizes := []int{29_000_000, 125_000_000} // 34 MiB, 143 MiB
 	if testing.Short() {
 		sizes = sizes[:1]

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/long"
 )
 
 // planted is a store with a snapshot of all kinds of values and a log behind it,
@@ -137,6 +138,7 @@ func TestBitFlips(t *testing.T) {
 // TestShortFiles cuts the files, anywhere: that is noticed, but behind the head of
 // the log, where it may have ended.
 func TestShortFiles(t *testing.T) {
+	long.Test(t)
 	p := planted(t, 2)
 	snapshot, log := p.files()
 	for _, name := range []string{snapshot, log} {

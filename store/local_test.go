@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomery/bloom/internal/long"
 	"github.com/bloomery/bloom/store"
 	"github.com/bloomery/bloom/store/storetest"
 )
@@ -77,6 +78,7 @@ func TestLocalInDirectory(t *testing.T) {
 // TestMillionFilters: a million filters of 100 keys cost at most their bits and
 // 300 bytes each, all included.
 func TestMillionFilters(t *testing.T) {
+	long.Test(t)
 	n := 1_000_000
 	if store.RaceDetector || testing.Short() {
 		n = 1 << 16 // the names' tables are as full as of a million

@@ -11,6 +11,8 @@ import (
 	"sort"
 	"testing"
 	"time"
+
+	"github.com/bloomery/bloom/internal/long"
 )
 
 var powerCuts = flag.Int("powercuts", 600, "how many times TestPowerCuts takes the power away")
@@ -584,6 +586,7 @@ func TestSnapshotFaults(t *testing.T) {
 
 // TestFlaws breaks the rules of the log one by one: each must be noticed.
 func TestFlaws(t *testing.T) {
+	long.Test(t)
 	names := map[flaw]string{
 		flawSnapshotUnsynced: "snapshot renamed without sync",
 		flawLogRemovedEarly:  "log removed before the snapshot is in place",

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/bloomery/bloom/internal/long"
 )
 
 // command runs bloomery in this process.
@@ -61,6 +63,7 @@ func randomLines(t *testing.T, seed uint64, n int) (path string, lines []string)
 // TestDedupeAgainstMap holds dedupe against an exact map: the output is that of
 // awk '!seen[$0]++', but for at most a few lines, and a repeat is never printed.
 func TestDedupeAgainstMap(t *testing.T) {
+	long.Test(t)
 	path, lines := millionLines(t, 1)
 	for _, test := range []struct {
 		args []string
@@ -101,6 +104,7 @@ func TestDedupeAgainstMap(t *testing.T) {
 // TestBuildAndCheckAgainstMap builds a filter of a million lines, finds every
 // one of them, and of others as many as the rate allows.
 func TestBuildAndCheckAgainstMap(t *testing.T) {
+	long.Test(t)
 	path, lines := millionLines(t, 1)
 	others, otherLines := millionLines(t, 2)
 	filter := filepath.Join(t.TempDir(), "f.bloom")

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom/internal/lines"
+	"github.com/bloomery/bloom/internal/long"
 )
 
 // bloomeryBinary is bloomery, to be run as a process of its own: the test binary under
@@ -33,6 +34,7 @@ func bloomeryBinary(t *testing.T) string {
 // signal 9 at some moment, again and again. No line is lost: each comes out in
 // some run, and only those of the block that was being written may come twice.
 func TestStateSurvivesKill(t *testing.T) {
+	long.Test(t)
 	bloomery := bloomeryBinary(t)
 	const rounds = 10
 	for _, args := range [][]string{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/long"
 	"github.com/bloomery/bloom/internal/rate"
 )
 
@@ -30,6 +31,7 @@ func near(got, want, relative float64) bool {
 // TestRateAtRises walks n up: more keys never make a better rate. Past 2^44
 // keys there is still an answer, and soon.
 func TestRateAtRises(t *testing.T) {
+	long.Test(t)
 	for _, blocks := range []uint64{1, 2, 10, rate.FewBlocks - 1, rate.FewBlocks, 10_000} {
 		for probes := 2; probes <= 16; probes += 2 {
 			plan := bloom.Plan{Blocks: blocks, Probes: probes, Layout: bloom.PairedLines}
