@@ -10,7 +10,6 @@ GIB       ?= 1#       of make bench-latency: the filters' size
 CYCLES    ?= 1000#    of make crash: kills at each level of durability
 POWERCUTS ?= 50000#   of make power-simulated
 CUTS      ?= 60#      of make power: power cuts at each level
-SLOW      ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner# tests that the stage 32-bit does without
 PORTABLE  ?= Golden|Everywhere|Processor|Pinned|Vectors|SaveLoad|UpdateGap|UpdateRefuses|UpdateNoRoom|OpenUpdate|OpenScalable|Formula|Sizing|LogNearest#  of make other-processors
 SOAKTIME  ?= 10m#     of make soak, for each load
 SOAKFLAGS ?=#         of make soak, such as -parallel and -data; see bench/soak/main.go
@@ -20,7 +19,7 @@ RACETIME  ?= 40m#     the same under the race detector, which is several times s
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run test test-quick compiler fmt vet 32-bit unit race purego other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop redis rates soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop rates soak fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,29 +86,58 @@ vet:
 	@echo "== go vet"
 	@$(GO) vet ./...
 
+# What each stage of the tests runs. docs/testing.md has the table, and a test in
+# internal/tidy holds it to these lists.
+#
+# RACED are the packages with goroutines of their own: the race detector sees data
+# races, and finds none in code that runs on one goroutine. It makes tests ten times as slow and
+# compiles the standard library once more, which is most of a cold run.
+# NOTRACED are tests of these packages that run on one goroutine and would take longest.
+RACED    = . ./cmd/bloomery ./internal/kernel ./internal/lines ./internal/memory ./redisbloom ./server ./store
+NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|Script
+
+# TWINS are the packages that run other code without assembly, in the package or
+# below it.
+TWINS = . ./interop ./internal/kernel ./internal/scheme ./redisbloom
+
+# BITS32 are the packages whose sizes, formats and arithmetic could depend on the
+# width of an int. SLOW are tests that have nothing to do with it.
+BITS32 = . ./interop ./internal/elementary ./internal/kernel ./internal/rate ./internal/scheme ./internal/sizing ./redisbloom
+SLOW  ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner
+
+unit:
+	@echo "== go test, with the long tests"
+	@BLOOMERY_TESTS=all $(GO) test -timeout $(TIMEOUT) ./...
+
+race:
+	@echo "== go test -race $(RACEFLAGS)"
+	@CGO_ENABLED=1 $(GO) test -race $(RACEFLAGS) -skip '$(NOTRACED)' -timeout $(RACETIME) $(RACED)
+
+purego:
+	@echo "== go test -tags purego"
+	@$(GO) test -tags purego -timeout $(TIMEOUT) $(TWINS)
+
+# A CPU of amd64 runs 386 as well, with addresses and int of 32 bits, and with other
+# code for exp and log in package math.
+32-bit:
+	@echo "== go test, GOARCH=386"
+	@if [ "$$($(GO) env GOHOSTOS)/$$($(GO) env GOHOSTARCH)" != linux/amd64 ]; then echo "not run: this is not Linux on amd64"; exit 0; fi; \
+	CGO_ENABLED=0 GOARCH=386 $(GO) test -short -skip '$(SLOW)' -timeout $(TIMEOUT) $(BITS32)
+
 # All packages but the one that tests the text of the tree: neither the race
 # detector nor pure Go changes that.
 CODE = $$($(GO) list ./... | grep -v /internal/tidy)
 
-unit:
-	@echo "== go test"
-	@$(GO) test -timeout $(TIMEOUT) ./...
+race-all: compiler ## all tests of all packages with the race detector
+	@echo "== go test -race, all packages"
+	@BLOOMERY_TESTS=all CGO_ENABLED=1 $(GO) test -race -timeout $(RACETIME) $(CODE)
 
-race:
-	@echo "== go test -race $(RACEFLAGS)"
-	@CGO_ENABLED=1 $(GO) test -race $(RACEFLAGS) -timeout $(RACETIME) $(CODE)
+purego-all: ## all tests of all packages without assembly
+	@echo "== go test -tags purego, all packages"
+	@BLOOMERY_TESTS=all $(GO) test -tags purego -timeout $(TIMEOUT) $(CODE)
 
-purego:
-	@echo "== go test -tags purego"
-	@$(GO) test -tags purego -timeout $(TIMEOUT) $(CODE)
-
-# A CPU of amd64 runs 386 as well, with addresses and int of 32 bits, and with other
-# code for exp and log in package math. Without what takes long and has nothing to do
-# with that.
-32-bit:
-	@echo "== go test, GOARCH=386"
-	@if [ "$$($(GO) env GOHOSTOS)/$$($(GO) env GOHOSTARCH)" != linux/amd64 ]; then echo "not run: this is not Linux on amd64"; exit 0; fi; \
-	CGO_ENABLED=0 GOARCH=386 $(GO) test -short -skip '$(SLOW)' -timeout $(TIMEOUT) . ./redisbloom ./interop ./internal/elementary ./internal/kernel ./internal/rate ./internal/scheme
+# In this order, as .NOTPARALLEL holds even under -j. About two hours.
+test-all: test race-all purego-all other-processors rates power-simulated fuzz ## what a nightly run does: make test, then everything with the race detector, in pure Go, on other processors, the full rate grid, power cuts, and every fuzz target
 
 # arm64 fuses floating-point operations, s390x does, too, and is big-endian.
 other-processors: ## the same bits and files on arm64 and s390x, under qemu-user, which it installs
