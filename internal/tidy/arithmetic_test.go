@@ -77,6 +77,9 @@ var fusedAt = regexp.MustCompile(`\(([^()]+\.go):(\d+)\)\tFN?M(?:ADD|SUB)[DS]\t`
 // TestNothingIsFused asks the compiler. On arm64 it fuses all that the language
 // allows it to, and other processors fuse no more than that.
 func TestNothingIsFused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("compiles the library for arm64")
+	}
 	files := sources(t, ".go") // also so that go test runs this again when they change
 	args := []string{"build", "-gcflags=-S"}
 	for _, room := range exactRooms {

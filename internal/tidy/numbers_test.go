@@ -34,6 +34,9 @@ var inputLanguages = []string{"go", "sh", "bash", "python", "java", "js", "javas
 type runner func(document, command string) (string, error)
 
 func TestNumbers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs every command of the documents")
+	}
 	run := newRunner(t)
 	docs := readDocs(t)
 	if *update {
