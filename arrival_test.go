@@ -149,7 +149,7 @@ func arriving(t *testing.T, a arrival, rate float64, g, n uint64) *measured {
 	if plan := w.Plan(); plan.Rate > rate || w.Err() != nil {
 		t.Errorf("%s: the layers' rates add up to %g, p is %g: %v", m.name, plan.Rate, rate, w.Err())
 	}
-	m.layers = len(w.Sizes())
+	m.layers = len(bloom.Inside.Sizes(w))
 	r := w.Report()
 	m.bits, m.fromBits = float64(r.Plan.Bits)/float64(n), r.Rate
 	m.probe(w, probes(rate))

@@ -157,17 +157,3 @@ func (feed *Feed) Close() error {
 	feed.waiting = nil
 	return feed.memory.Close()
 }
-
-// AddDisjoint is AddHashes for goroutines that have shared the blocks out among
-// themselves: any number may call it at once, without a lock, as long as no two
-// have hashes of the same block, which is hi64(h * Plan().Blocks). Nobody else may
-// use the filter meanwhile.
-func (f *Filter) AddDisjoint(hashes []uint64, isNew []bool) int {
-	if f.readOnly || f.update != nil {
-		panicReadOnly()
-	}
-	added := inParts(hashes, isNew, f.bits.AddBatch)
-	f.keepAlive()
-	atomic.AddUint64(&f.added, uint64(added))
-	return added
-}

@@ -122,7 +122,7 @@ func TestAddDisjoint(t *testing.T) {
 	var counts [workers]int
 	for i, own := range hashes {
 		wanted += want.AddHashes(own, nil)
-		wait.Go(func() { counts[i] = f.AddDisjoint(own, nil) })
+		wait.Go(func() { counts[i] = bloom.Inside.AddDisjoint(f, own, nil) })
 	}
 	wait.Wait()
 	for _, n := range counts {

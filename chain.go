@@ -384,7 +384,7 @@ func (f *Shared) addedByBits() uint64 {
 }
 
 // countByBits counts the keys of addedByBits. Nobody has the filter yet.
-func (f *Shared) countByBits() { f.SetAdded(f.addedByBits()) }
+func (f *Shared) countByBits() { f.setAdded(f.addedByBits()) }
 
 // layersFrom makes the layers, newest first, that a file has oldest first. Only
 // the newest gets locks.
@@ -406,4 +406,23 @@ func layersFrom(s *stored, hash Hasher) []*Shared {
 		layers = append(layers, layer)
 	}
 	return layers
+}
+
+// layerRoom is how many keys a layer takes that are answered "new". Those that
+// are not, though nobody added them before, change no bit, but the layer is more
+// crowded than so many keys make one on average. A plan counts them, so the
+// layer must stop earlier by their share, which is at most its rate.
+func layerRoom(plan Plan) int64 {
+	return int64(max(float64(plan.Keys)*(1-plan.Rate), 1))
+}
+
+// planLayer sizes a layer with room for the keys: first for these, and then for all
+// that its whole blocks hold, which is more where there are few.
+func planLayer(keys uint64, rate float64) (Plan, error) {
+	most := math.Ceil(float64(keys) / (1 - rate)) // for layerRoom
+	plan, err := Config{Keys: uint64(min(most, 1<<63)), Rate: rate}.Plan()
+	if err != nil {
+		return Plan{}, err
+	}
+	return Config{Bits: plan.Bits, Probes: plan.Probes, Rate: rate}.Plan()
 }

@@ -276,3 +276,89 @@ func (w *Window) Generations() (generations []Report) {
 	}
 	return generations
 }
+
+// Plan returns the sizing of all the layers that New makes, one for each generation
+// and a spare one: their blocks and bits, which say how much memory the window takes
+// as long as keys come evenly. Keys, Rate and Probes are those of one. [WindowConfig.Layers] says
+// what more a burst takes.
+func (c WindowConfig) Plan() (Plan, error) {
+	layers, err := c.Layers()
+	if err != nil {
+		return Plan{}, err
+	}
+	plan := layers[0]
+	plan.Blocks *= uint64(c.generations()) + 2
+	plan.Bits *= uint64(c.generations()) + 2
+	return plan, nil
+}
+
+// Layers returns the plans of the layers of a generation in which all n keys come,
+// oldest first: the first is made by New, the others when they are needed, and they
+// are given up when the generation is forgotten. So of all n keys in one burst the
+// window takes the memory of Plan and of these others, and when the same n keys are
+// added again in every generation, all of these layers G+1 times and a spare first
+// one.
+//
+// The error wraps [ErrConfig], [ErrRate] or [ErrBudget]; that a Budget suffices for
+// the first layers does not say that it does for a burst.
+func (c WindowConfig) Layers() ([]Plan, error) {
+	c.Generations = c.generations()
+	if err := c.check(maxGenerations); err != nil {
+		return nil, err
+	}
+	first, err := c.firstPlan()
+	if err != nil {
+		return nil, err
+	}
+	if total := first.Bytes() * uint64(c.Generations+2); c.Budget != 0 && total > c.Budget {
+		return nil, fmt.Errorf("%w: %d generations and a spare one of %d bytes need %d, the budget is %d: raise the budget or the rate, or plan for fewer keys",
+			ErrBudget, c.Generations+1, first.Bytes(), total, c.Budget)
+	}
+	layers := []Plan{first}
+	for room := uint64(layerRoom(first)); room < c.Keys; {
+		next, err := c.nextPlan(layers)
+		if err != nil {
+			return nil, err
+		}
+		layers = append(layers, next)
+		room += uint64(layerRoom(next))
+	}
+	return layers, nil
+}
+
+// generations is G with its default.
+func (c WindowConfig) generations() int {
+	if c.Generations == 0 {
+		return defaultGenerations
+	}
+	return c.Generations
+}
+
+// windowLimits are what a store holds a window to. The zero windowLimits are none.
+type windowLimits struct {
+	keys    uint64 // the most in a generation, as far as TryAddHashes adds them; 0: no limit
+	grant   func(layer Plan) error
+	release func(layer Plan)
+}
+
+// room is how many keys fit where a plan leaves room for some and the generation has
+// others already.
+func (l *windowLimits) room(planned int64, keys uint64) int64 {
+	if l.keys == 0 {
+		return planned
+	}
+	return min(planned, int64(min(l.keys-min(keys, l.keys), math.MaxInt64)))
+}
+
+func (l *windowLimits) take(layer Plan) error {
+	if l.grant == nil {
+		return nil
+	}
+	return l.grant(layer)
+}
+
+func (l *windowLimits) giveBack(layer Plan) {
+	if l.release != nil {
+		l.release(layer)
+	}
+}

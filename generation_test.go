@@ -45,7 +45,7 @@ func TestWindowGrowsInOneGeneration(t *testing.T) {
 		for i := range c.Keys {
 			w.AddHash(hashOf(i))
 		}
-		sizes := w.Sizes()
+		sizes := bloom.Inside.Sizes(w)
 		if len(sizes) != len(layers) || len(w.Generations()) != 1 {
 			t.Errorf("G %d: %d keys are in %d layers, want %d: %+v", g, c.Keys, len(sizes), len(layers), sizes)
 		}
@@ -58,7 +58,7 @@ func TestWindowGrowsInOneGeneration(t *testing.T) {
 			t.Errorf("G %d: %+v", g, r)
 		}
 		clock.advance(2*time.Hour + time.Minute)
-		if sizes := w.Sizes(); len(sizes) != 1 || sizes[0].Plan != layers[0] || sizes[0].Added != 0 {
+		if sizes := bloom.Inside.Sizes(w); len(sizes) != 1 || sizes[0].Plan != layers[0] || sizes[0].Added != 0 {
 			t.Errorf("G %d: when all is forgotten there is left %+v", g, sizes)
 		}
 	}
@@ -75,7 +75,7 @@ func TestWindowEvenKeysTakeNoFurtherLayers(t *testing.T) {
 			w.AddHash(hashOf(key))
 			key++
 		}
-		if got := len(w.Sizes()); got != int(min(i, 4))+1 {
+		if got := len(bloom.Inside.Sizes(w)); got != int(min(i, 4))+1 {
 			t.Fatalf("%d layers in generation %d", got, i)
 		}
 		clock.advance(15 * time.Minute)
@@ -99,18 +99,18 @@ func TestWindowLayersFitIntoAFile(t *testing.T) {
 			if i > 0 {
 				clock.advance((time.Hour + time.Duration(g) - 1) / time.Duration(g))
 			}
-			if taken, _, err := w.TryAddHashes(hashes, nil); taken != int(n) || err != nil {
+			if taken, _, err := bloom.Inside.TryAddHashes(w, hashes, nil); taken != int(n) || err != nil {
 				t.Fatalf("G %d: in generation %d there is room for %d of %d keys: %v", g, i, taken, n, err)
 			}
 		}
 		if p := w.Plan(); p.Rate > 0.01 || len(w.Generations()) != g+1 || w.Err() != nil {
 			t.Errorf("G %d: %d generations whose rates add up to %g: %v", g, len(w.Generations()), p.Rate, w.Err())
 		}
-		before := w.Sizes()
+		before := bloom.Inside.Sizes(w)
 		w = reread(t, w, func(r io.Reader, limitBytes int64) (*bloom.Window, error) {
 			return bloom.ReadWindow(r, limitBytes, clock.now)
 		})
-		if after := w.Sizes(); !slices.Equal(after, before) || w.ContainsHashes(hashes, nil) != int(n) {
+		if after := bloom.Inside.Sizes(w); !slices.Equal(after, before) || w.ContainsHashes(hashes, nil) != int(n) {
 			t.Errorf("G %d: of %d layers %d were stored", g, len(before), len(after))
 		}
 		clock.advance(time.Hour + time.Hour/time.Duration(g) + time.Minute)
@@ -145,7 +145,7 @@ func TestWindowGrowsWithOneWinner(t *testing.T) {
 			t.Fatalf("key %d was told new %d times, contained: %v", key, times, w.ContainsHash(hashOf(uint64(key))))
 		}
 	}
-	sizes := w.Sizes()
+	sizes := bloom.Inside.Sizes(w)
 	for i, size := range sizes {
 		if size.Added > size.Plan.Keys {
 			t.Errorf("layer %d of %d took %d keys, and was planned for %d", i, len(sizes), size.Added, size.Plan.Keys)
@@ -173,12 +173,12 @@ func TestWindowBudget(t *testing.T) {
 		}
 	}
 	add(0, 4000)
-	if err := w.Err(); err != nil || len(w.Sizes()) != 2 {
-		t.Fatalf("within the budget: %v, %d layers", err, len(w.Sizes()))
+	if err := w.Err(); err != nil || len(bloom.Inside.Sizes(w)) != 2 {
+		t.Fatalf("within the budget: %v, %d layers", err, len(bloom.Inside.Sizes(w)))
 	}
 	add(4000, 30_000)
-	if err := w.Err(); !errors.Is(err, bloom.ErrBudget) || len(w.Sizes()) != 2 {
-		t.Fatalf("beyond the budget: %v, %d layers", err, len(w.Sizes()))
+	if err := w.Err(); !errors.Is(err, bloom.ErrBudget) || len(bloom.Inside.Sizes(w)) != 2 {
+		t.Fatalf("beyond the budget: %v, %d layers", err, len(bloom.Inside.Sizes(w)))
 	}
 	if all := w.Generations(); !all[0].Overfull() || w.Report().Rate <= 0.01 {
 		t.Errorf("beyond the budget: %+v", all)
@@ -187,7 +187,7 @@ func TestWindowBudget(t *testing.T) {
 	for i := range uint64(1000) {
 		hashes = append(hashes, hashOf(1<<40+i)) // some of which are taken for old ones
 	}
-	if taken, added, err := w.TryAddHashes(hashes, nil); taken < 1 || taken > 100 || added != 0 || !errors.Is(err, bloom.ErrBudget) {
+	if taken, added, err := bloom.Inside.TryAddHashes(w, hashes, nil); taken < 1 || taken > 100 || added != 0 || !errors.Is(err, bloom.ErrBudget) {
 		t.Errorf("TryAddHashes took %d, %d new: %v", taken, added, err)
 	}
 	if n := w.AddHashes(hashes, nil); n == 0 || w.ContainsHashes(hashes, nil) != len(hashes) { // in one batch
@@ -230,19 +230,19 @@ func TestWindowLimits(t *testing.T) {
 		}
 		return refusal
 	}
-	w.SetLimits(4000, grant, func(layer bloom.Plan) { granted[layer]-- })
+	bloom.Inside.LimitWindow(w, 4000, grant, func(layer bloom.Plan) { granted[layer]-- })
 	hashes, isNew := make([]uint64, 6000), make([]bool, 6000)
 	for i := range hashes {
 		hashes[i] = hashOf(uint64(i))
 	}
-	taken, added, err := w.TryAddHashes(hashes, isNew)
+	taken, added, err := bloom.Inside.TryAddHashes(w, hashes, isNew)
 	if !errors.Is(err, bloom.ErrFull) || taken < 4000 || taken > 4040 || added > taken || slices.Contains(isNew[taken:], true) {
 		t.Fatalf("of a limit of 4,000 keys %d were taken, %d new: %v", taken, added, err)
 	}
 	if held := w.Report().Added; held != 4000 {
 		t.Errorf("%d keys in a generation that may have 4,000", held)
 	}
-	if again, added, err := w.TryAddHashes(hashes[:taken], nil); again != taken || added != 0 || err != nil {
+	if again, added, err := bloom.Inside.TryAddHashes(w, hashes[:taken], nil); again != taken || added != 0 || err != nil {
 		t.Errorf("keys that are there: %d of %d taken, %d new: %v", again, taken, added, err)
 	}
 	if len(granted) != 2 {
@@ -251,14 +251,14 @@ func TestWindowLimits(t *testing.T) {
 
 	clock.advance(15 * time.Minute) // the next generation has room again
 	refusal = errors.New("not now")
-	if taken, _, err = w.TryAddHashes(hashes, nil); !errors.Is(err, refusal) || taken < 1000 || taken > 1500 {
+	if taken, _, err = bloom.Inside.TryAddHashes(w, hashes, nil); !errors.Is(err, refusal) || taken < 1000 || taken > 1500 {
 		t.Errorf("without a grant %d keys were taken: %v", taken, err)
 	}
 	if w.Err() != nil {
 		t.Errorf("what was refused is the window's own error: %v", w.Err())
 	}
 	refusal = nil
-	if taken, _, err = w.TryAddHashes(hashes[:3000], nil); err != nil || taken != 3000 {
+	if taken, _, err = bloom.Inside.TryAddHashes(w, hashes[:3000], nil); err != nil || taken != 3000 {
 		t.Errorf("with a grant again %d keys were taken: %v", taken, err)
 	}
 	w.AddHashes(hashes, nil) // which cannot refuse
@@ -335,7 +335,7 @@ func TestWindowLayersImpossible(t *testing.T) {
 	clock.advance(30 * time.Minute)
 	w.AddUint64(0)
 	const layers = 3 // of which the last is the only one of its generation
-	if got := len(w.Sizes()); got != layers {
+	if got := len(bloom.Inside.Sizes(w)); got != layers {
 		t.Fatalf("%d layers", got)
 	}
 	field := func(layer, at int) func(_, state []byte, value uint64) {

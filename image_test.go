@@ -235,7 +235,7 @@ func TestRoomByBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	plan, room := f.Newest()
+	plan, room := bloom.Inside.NewestLayer(f)
 	var file bytes.Buffer
 	next := uint64(0)
 	_, err = f.WriteTo(onWrite{&file, func() {
@@ -251,7 +251,7 @@ func TestRoomByBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer g.Close()
-	if _, left := g.Newest(); left > room/10+plan.Keys/100 {
+	if _, left := bloom.Inside.NewestLayer(g); left > room/10+plan.Keys/100 {
 		t.Errorf("room for %d more keys, of %d, in a layer that has %d", left, room, next)
 	}
 	for i := range room {
@@ -270,7 +270,7 @@ func TestWindowRoomByBits(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	first := w.Sizes()[0].Plan
+	first := bloom.Inside.Sizes(w)[0].Plan
 	room := uint64(float64(first.Keys) * (1 - first.Rate))
 	var file bytes.Buffer
 	next := uint64(0)
@@ -288,7 +288,7 @@ func TestWindowRoomByBits(t *testing.T) {
 	}
 	defer read.Close()
 	more := uint64(0)
-	for ; len(read.Sizes()) == 1 && more < room; more++ {
+	for ; len(bloom.Inside.Sizes(read)) == 1 && more < room; more++ {
 		read.AddUint64(1<<40 + more)
 	}
 	if more > room/10+first.Keys/100 {
@@ -308,7 +308,7 @@ func TestSyncUnion(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			small, err := big.Folded(by)
+			small, err := bloom.Inside.Folded(big, by)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -373,7 +373,7 @@ func TestSyncUnionIsUnion(t *testing.T) {
 		t.Fatal(err)
 	}
 	sa, sb := a.Clone().Share(), b.Clone().Share()
-	twin, err := sa.Folded(8)
+	twin, err := bloom.Inside.Folded(sa, 8)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,7 +396,7 @@ func TestSyncUnionIsUnion(t *testing.T) {
 	if err := sa.Union(sb, func() error { return stop }); err != stop {
 		t.Errorf("between's error came back as %v", err)
 	}
-	if _, err := sa.Folded(7); !errors.Is(err, bloom.ErrConfig) {
+	if _, err := bloom.Inside.Folded(sa, 7); !errors.Is(err, bloom.ErrConfig) {
 		t.Errorf("Folded(7): %v", err)
 	}
 }

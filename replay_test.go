@@ -17,7 +17,7 @@ func TestReplay(t *testing.T) {
 	var layers [][]uint64 // new keys
 	for i := range uint64(keys) {
 		if f.AddHash(hashOf(i)) {
-			for len(layers) < len(f.Sizes()) {
+			for len(layers) < len(bloom.Inside.Sizes(f)) {
 				layers = append(layers, nil)
 			}
 			layers[len(layers)-1] = append(layers[len(layers)-1], hashOf(i))
@@ -26,13 +26,13 @@ func TestReplay(t *testing.T) {
 	g := mustScale(t, config)
 	for i, hashes := range layers {
 		slices.Reverse(hashes)
-		if err := g.Replay(i, nil); err != nil {
+		if err := bloom.Inside.Replay(g, i, nil); err != nil {
 			t.Fatal(err)
 		}
 		var wait sync.WaitGroup
 		for part := range slices.Chunk(hashes, len(hashes)/4+1) {
 			wait.Go(func() {
-				if err := g.Replay(i, part); err != nil {
+				if err := bloom.Inside.Replay(g, i, part); err != nil {
 					t.Error(err)
 				}
 			})
@@ -44,15 +44,15 @@ func TestReplay(t *testing.T) {
 			t.Fatalf("key %d is absent", i)
 		}
 	}
-	if got, want := len(g.Sizes()), len(layers); got != want {
+	if got, want := len(bloom.Inside.Sizes(g)), len(layers); got != want {
 		t.Errorf("%d layers, want %d", got, want)
 	}
-	_, room := f.Newest()
-	if _, got := g.Newest(); got < room || got > room+50 { // a key may be old in another order
+	_, room := bloom.Inside.NewestLayer(f)
+	if _, got := bloom.Inside.NewestLayer(g); got < room || got > room+50 { // a key may be old in another order
 		t.Errorf("room for %d keys, want %d", got, room)
 	}
 	tight := mustScale(t, bloom.ScalableConfig{First: 1000, Rate: 0.2, Budget: 1024})
-	if err := tight.Replay(5, nil); err == nil {
+	if err := bloom.Inside.Replay(tight, 5, nil); err == nil {
 		t.Error("it has grown beyond its limit")
 	}
 }

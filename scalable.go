@@ -128,6 +128,12 @@ func (c ScalableConfig) planned() (*Scalable, Plan, error) {
 	return &Scalable{config: c, Hasher: hash}, plan, nil
 }
 
+// Plan returns the plan of the first layer.
+func (c ScalableConfig) Plan() (Plan, error) {
+	_, plan, err := c.planned()
+	return plan, err
+}
+
 func newLayer(plan Plan, hash Hasher) (*Shared, error) {
 	f, err := newFilter(plan, hash)
 	if err != nil {
@@ -154,28 +160,9 @@ func (c ScalableConfig) layerKeys(i int) uint64 {
 	return keys
 }
 
-// layerRoom is how many keys a layer takes that are answered "new". Those that
-// are not, though nobody added them before, change no bit, but the layer is more
-// crowded than so many keys make one on average. A plan counts them, so the
-// layer must stop earlier by their share, which is at most its rate.
-func layerRoom(plan Plan) int64 {
-	return int64(max(float64(plan.Keys)*(1-plan.Rate), 1))
-}
-
 // layerPlan sizes the i-th layer.
 func (c ScalableConfig) layerPlan(i int) (Plan, error) {
 	return planLayer(c.layerKeys(i), c.layerRate(i))
-}
-
-// planLayer sizes a layer with room for the keys: first for these, and then for all
-// that its whole blocks hold, which is more where there are few.
-func planLayer(keys uint64, rate float64) (Plan, error) {
-	most := math.Ceil(float64(keys) / (1 - rate)) // for layerRoom
-	plan, err := Config{Keys: uint64(min(most, 1<<63)), Rate: rate}.Plan()
-	if err != nil {
-		return Plan{}, err
-	}
-	return Config{Bits: plan.Bits, Probes: plan.Probes, Rate: rate}.Plan()
 }
 
 // nextPlan sizes the layer after those of c.
@@ -200,9 +187,9 @@ func (f *Scalable) nextPlan(c *chain) (Plan, error) {
 	return Plan{}, fmt.Errorf("%w: the next layer needs %d bytes and the limit of %d leaves %d", ErrBudget, plan.Bytes(), f.config.Budget, left)
 }
 
-// grow is for who found no room in c. It puts a chain with another layer in its
-// place, unless somebody else did or there is still room at other gates. Adds
-// wait meanwhile, as there is nothing they could do, and lookups do not.
+// grow appends a layer when c is full. It does nothing if another goroutine already
+// has, or if other gates still have room. Adds wait meanwhile, as there is nothing
+// they could do; lookups do not.
 func (f *Scalable) grow(c *chain) {
 	c.lock()
 	defer c.unlock()
@@ -219,6 +206,30 @@ func (f *Scalable) grow(c *chain) {
 		return
 	}
 	f.chain.Store(f.grown(c, layer))
+}
+
+// growAnyway appends a layer to c, though there may be room in its newest.
+func (f *Scalable) growAnyway(c *chain) error {
+	c.lock()
+	defer c.unlock()
+	if f.chain.Load() != c {
+		return nil
+	}
+	plan, err := f.nextPlan(c)
+	var layer *Shared
+	if err == nil {
+		layer, err = f.nextLayer(plan)
+	}
+	if err == nil {
+		f.chain.Store(f.grown(c, layer))
+	}
+	return err
+}
+
+// grown is c with another layer. The caller holds all gates.
+func (f *Scalable) grown(c *chain, layer *Shared) *chain {
+	layers := append([]*Shared{layer, c.layers[0].freeze()}, c.layers[1:]...)
+	return newChain(layers, layerRoom(layer.plan))
 }
 
 // overfull is c when there may be no other layer, for the reason err.
@@ -364,6 +375,9 @@ func (f *Scalable) ContainsHashes(hashes []uint64, found []bool) int {
 func (f *Scalable) containsBatch(hashes []uint64, found []bool) int {
 	return f.chain.Load().containsBatch(hashes, found)
 }
+
+// now returns the chain of this moment.
+func (f *Scalable) now() *chain { return f.chain.Load() }
 
 // Config returns what the filter was made with, defaults filled in, but for the
 // secret, which it does not keep. Rate is the p that it grows by.

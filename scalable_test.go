@@ -335,7 +335,7 @@ func TestScalableAtItsLimit(t *testing.T) {
 // estimate is infinite, and that was not over-full.
 func TestScalableSaturated(t *testing.T) {
 	f := mustScale(t, bloom.ScalableConfig{First: 1000, Rate: 0.01})
-	f.Saturate()
+	bloom.Inside.Saturate(f)
 	for key := range uint64(10_000) { // in vain: all are found
 		f.AddUint64(key)
 	}

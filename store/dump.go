@@ -189,17 +189,15 @@ func ParseDumpHeader(chunk []byte) (h DumpHeader, err error) {
 
 // takes is how many bytes of memory the bits take.
 func takes(bits hashed) (total uint64) {
-	var sizes []bloom.LayerSize
 	switch bits := bits.(type) {
-	case shared:
+	case *bloom.Shared:
 		return lockedBytes(bits.Plan())
 	case *bloom.Scalable:
-		sizes = bits.Sizes()
+		for _, layer := range bloom.Inside.Sizes(bits) {
+			total += lockedBytes(layer.Plan)
+		}
 	case *bloom.Window:
 		return windowTakes(bits)
-	}
-	for _, s := range sizes {
-		total += lockedBytes(s.Plan)
 	}
 	return total
 }
@@ -225,7 +223,7 @@ func (l *Local) read(spec Spec, from io.Reader, limit int64) (bits hashed, err e
 				err = f.SetSecret(l.secret)
 			}
 			if err == nil {
-				bits = shared{f.Share()}
+				bits = f.Share()
 			}
 		}
 	}

@@ -1,6 +1,10 @@
 package store
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/bloomery/bloom"
+)
 
 // A fold makes a smaller twin of a filter while keys are added and looked up. The twin
 // is empty at first; from then on what is added goes into both, and the old bits
@@ -15,7 +19,7 @@ func (p *paired) fold(v *value, by uint64) error {
 		return err
 	}
 	defer l.unpin(bits)
-	err = p.twin.Union(bits.Shared, func() error {
+	err = p.twin.Union(bits, func() error {
 		l.between()
 		if v.isDropped() {
 			return errDropped
@@ -35,14 +39,14 @@ func (p *paired) fold(v *value, by uint64) error {
 		return err
 	}
 	v.logFold(by)
-	twin.SetAdded(p.items.Load())
-	p.replace(shared{twin}, p.items.Load(), bytes)
+	bloom.Inside.SetAdded(twin, p.items.Load())
+	p.replace(twin, p.items.Load(), bytes)
 	return nil
 }
 
 // beginFold makes the twin, for which it takes the memory first, and pins the bits to
 // be folded.
-func (p *paired) beginFold(v *value, by uint64) (bits shared, bytes uint64, err error) {
+func (p *paired) beginFold(v *value, by uint64) (bits *bloom.Shared, bytes uint64, err error) {
 	held, err := v.hold()
 	if err != nil {
 		return bits, 0, err
@@ -52,7 +56,7 @@ func (p *paired) beginFold(v *value, by uint64) (bits shared, bytes uint64, err 
 			p.local.unpin(held)
 		}
 	}()
-	bits, ok := held.(shared)
+	bits, ok := held.(*bloom.Shared)
 	if !ok {
 		return bits, 0, fmt.Errorf("filters that grow or forget cannot be folded: %w", errUnsupported)
 	}
@@ -64,7 +68,7 @@ func (p *paired) beginFold(v *value, by uint64) (bits shared, bytes uint64, err 
 	if err := p.local.Grant(bytes); err != nil {
 		return bits, 0, err
 	}
-	twin, err := bits.Folded(by)
+	twin, err := bloom.Inside.Folded(bits, by)
 	if err != nil {
 		p.local.release(bytes)
 		return bits, 0, err

@@ -106,7 +106,7 @@ func (p *paired) load(v *value, iterator int64, chunk []byte) error {
 // itemsOf is how many keys a filter that was dumped has at least, by its bits: keys may
 // have come after the dump's header. A growing one counts for itself.
 func itemsOf(bits hashed) uint64 {
-	filter, ok := bits.(shared)
+	filter, ok := bits.(*bloom.Shared)
 	if !ok {
 		return 0
 	}

@@ -119,8 +119,8 @@ func (m *merge) fits() error {
 		if err := errors.Join(ours.isLoading(), theirs.isLoading()); err != nil {
 			return err
 		}
-		_, ok = ours.now().(shared)
-		_, ok2 := theirs.now().(shared)
+		_, ok = ours.now().(*bloom.Shared)
+		_, ok2 := theirs.now().(*bloom.Shared)
 		if !ok || !ok2 {
 			return fmt.Errorf("filters that grow or forget cannot be merged: %w", errUnsupported)
 		}
@@ -143,8 +143,8 @@ func (m *merge) copy() (estimates []float64, err error) {
 		}
 		return estimates, err
 	case *paired:
-		bits := m.ours.(shared)
-		if err := bits.Union(m.theirs.(shared).Shared, m.between); err != nil {
+		bits := m.ours.(*bloom.Shared)
+		if err := bits.Union(m.theirs.(*bloom.Shared), m.between); err != nil {
 			return nil, err
 		}
 		return []float64{bits.Report().Keys}, nil
@@ -224,7 +224,7 @@ func (c chain) setItems(items []uint64) {
 
 // setItems sets the count of keys. The gate is held alone.
 func (p *paired) setItems(items uint64) {
-	p.now().(shared).SetAdded(items)
+	bloom.Inside.SetAdded(p.now().(*bloom.Shared), items)
 	p.items.Store(items)
 	p.left.Store(0)
 }
@@ -260,12 +260,12 @@ func (v *value) mergeAgain(from *value, items []uint64) error {
 		}
 		ours.setItems(items)
 	case *paired:
-		into, ok := ours.now().(shared)
-		other, ok2 := from.body.(*paired).now().(shared)
+		into, ok := ours.now().(*bloom.Shared)
+		other, ok2 := from.body.(*paired).now().(*bloom.Shared)
 		if !ok || !ok2 || len(items) != 1 {
 			return errors.New("the filters to merge cannot be merged")
 		}
-		if err := into.Union(other.Shared, nil); err != nil {
+		if err := into.Union(other, nil); err != nil {
 			return err
 		}
 		ours.setItems(items[0])

@@ -37,24 +37,15 @@ type paired struct {
 
 // hashed is what our kinds of filter have in common.
 type hashed interface {
+	bloom.Any
 	AddHashes(hashes []uint64, isNew []bool) int
 	ContainsHash(h uint64) bool
-	ContainsMany(keys [][]byte, found []bool) int
 	Hash(key []byte) uint64
 	HashIdentity() bloom.HashIdentity
 	SetSecret(secret []byte) error
-	Report() bloom.Report
-	Saturate()
 	Image() (*bloom.Image, error)
 	io.WriterTo
-	io.Closer
 }
-
-// shared makes a Shared one of them, which takes its secret before it is
-// shared.
-type shared struct{ *bloom.Shared }
-
-func (shared) SetSecret([]byte) error { return nil }
 
 func (p *paired) now() hashed { return *p.live.Load() }
 
@@ -131,7 +122,7 @@ func (l *Local) newPaired(spec Spec) (body, error) {
 		bytes = lockedBytes(plan)
 		build = func() (hashed, error) {
 			f, err := config.NewShared()
-			return shared{f}, err
+			return f, err
 		}
 	}
 	if err := l.grant(bytes); err != nil {
@@ -155,7 +146,7 @@ func (p *paired) room() uint64 {
 		if bits.Err() != nil {
 			return 0
 		}
-		_, room := bits.Newest()
+		_, room := bloom.Inside.NewestLayer(bits)
 		return room
 	}
 	return p.spec.Capacity - min(p.items.Load(), p.spec.Capacity)
@@ -170,7 +161,7 @@ func (p *paired) grow(v *value) error {
 	if err := bits.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
-	plan, err := bits.Next()
+	plan, err := bloom.Inside.NextLayer(bits)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
@@ -246,7 +237,7 @@ func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool, alone bool) 
 	}
 	p.items.Add(uint64(n))
 	if bits, ok := p.now().(*bloom.Scalable); ok && alone {
-		p.layer = uint32(len(bits.Sizes()) - 1)
+		p.layer = uint32(len(bloom.Inside.Sizes(bits)) - 1)
 	}
 	v.logHashes(0, p.layer, n, hashes, isNew)
 	l.underway.RUnlock()
@@ -264,13 +255,17 @@ func (p *paired) info() Info {
 	i := Info{Spec: p.spec, Bytes: p.charged.Load(), Items: p.items.Load()}
 	switch bits := p.now().(type) {
 	case *bloom.Scalable:
-		i.Layers = layersOf(bits.Sizes())
+		for _, layer := range bloom.Inside.Sizes(bits) {
+			i.Layers = append(i.Layers, layerOf(layer.Plan, layer.Added))
+		}
 	case *bloom.Window:
-		i.Layers = layersOf(bits.Sizes())
+		for _, layer := range bloom.Inside.Sizes(bits) {
+			i.Layers = append(i.Layers, layerOf(layer.Plan, layer.Added))
+		}
 		i.Room = p.spec.Capacity
 		return i
-	case shared:
-		i.Layers = layersOf([]bloom.LayerSize{{Plan: bits.Plan(), Added: i.Items}})
+	case *bloom.Shared:
+		i.Layers = []Layer{layerOf(bits.Plan(), i.Items)}
 	}
 	for _, layer := range i.Layers {
 		i.Room += layer.Capacity
@@ -278,18 +273,15 @@ func (p *paired) info() Info {
 	return i
 }
 
-func layersOf(sizes []bloom.LayerSize) (layers []Layer) {
-	for _, s := range sizes {
-		layers = append(layers, Layer{
-			Bytes:    s.Plan.Bytes(),
-			Bits:     s.Plan.Bits,
-			Probes:   s.Plan.Probes,
-			Capacity: s.Plan.Keys,
-			Items:    s.Added,
-			Rate:     s.Plan.Rate,
-		})
+func layerOf(plan bloom.Plan, items uint64) Layer {
+	return Layer{
+		Bytes:    plan.Bytes(),
+		Bits:     plan.Bits,
+		Probes:   plan.Probes,
+		Capacity: plan.Keys,
+		Items:    items,
+		Rate:     plan.Rate,
 	}
-	return layers
 }
 
 // replace puts other bits, for which so many bytes were granted, in the place of

@@ -6,6 +6,8 @@ import (
 	"io"
 	"maps"
 	"slices"
+
+	"github.com/bloomery/bloom"
 )
 
 // Verify reads all files of a store's directory as OpenLocal would, and changes
@@ -219,7 +221,7 @@ func (m *mending) saturate(r *recovery) {
 			b.saturate()
 		case *paired:
 			b.incoming = nil
-			b.now().Saturate()
+			bloom.Inside.Saturate(b.now())
 		case text:
 			r.local.drop(v.value)
 		}

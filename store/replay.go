@@ -227,7 +227,7 @@ func (r *recovery) growScalable(p *paired, bits *bloom.Scalable, layer int) erro
 	}
 	p.layer = uint32(layer)
 	r.workers.wait()
-	return bits.Replay(layer, nil)
+	return bloom.Inside.Replay(bits, layer, nil)
 }
 
 // applyChange does all but adds.
@@ -471,7 +471,7 @@ func (j *job) do() (err error) {
 			j.isNew = make([]bool, add.n)
 		}
 		if grows, ok := add.bits.(*bloom.Scalable); ok {
-			err = cmp.Or(err, grows.Replay(add.layer, hashes[:add.n]))
+			err = cmp.Or(err, bloom.Inside.Replay(grows, add.layer, hashes[:add.n]))
 		} else {
 			add.bits.AddHashes(hashes[:add.n], j.isNew[:add.n])
 		}

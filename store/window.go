@@ -26,7 +26,7 @@ func (p *paired) limit(w *bloom.Window) {
 		p.charged.Add(-bytes)
 		p.local.release(bytes)
 	}
-	w.SetLimits(p.mostKeys(), grant, release)
+	bloom.Inside.LimitWindow(w, p.mostKeys(), grant, release)
 }
 
 // mostKeys is how many keys a window's generation may hold, zero if any number. As
@@ -42,7 +42,7 @@ func (p *paired) mostKeys() uint64 {
 // was granted is given back all together then.
 func (p *paired) unlimit(bits hashed) {
 	if w, ok := bits.(*bloom.Window); ok {
-		w.SetLimits(p.mostKeys(), nil, nil)
+		bloom.Inside.LimitWindow(w, p.mostKeys(), nil, nil)
 	}
 }
 
@@ -60,7 +60,7 @@ func (p *paired) addToWindow(v *value, hashes []uint64, isNew []bool) (done int,
 	l.underway.RLock()
 	defer l.underway.RUnlock()
 	at := l.windowNow().UnixNano() // before the window looks: it may forget later, never too soon
-	done, added, err := w.TryAddHashes(hashes, isNew)
+	done, added, err := bloom.Inside.TryAddHashes(w, hashes, isNew)
 	if done > 0 {
 		p.items.Add(uint64(added))
 		v.logHashes(at, 0, added, hashes[:done], isNew[:done])
@@ -77,7 +77,7 @@ func (p *paired) addToWindow(v *value, hashes []uint64, isNew []bool) (done int,
 // windowTakes is how many bytes of memory a window takes: that of all its layers, those
 // of the generations that are yet to begin, and a spare one.
 func windowTakes(w *bloom.Window) (total uint64) {
-	sizes, blocks := w.Sizes(), w.Plan().Blocks
+	sizes, blocks := bloom.Inside.Sizes(w), w.Plan().Blocks
 	for _, s := range sizes {
 		total += lockedBytes(s.Plan)
 		blocks -= s.Plan.Blocks

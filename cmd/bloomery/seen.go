@@ -19,12 +19,14 @@ type fixedSeen struct {
 	limit *limit
 }
 
-func (s fixedSeen) AddHashes(hashes []uint64, isNew []bool) int { return s.AddDisjoint(hashes, isNew) }
-func (s fixedSeen) Blocks() uint64                              { return s.Plan().Blocks }
-func (s fixedSeen) Room() (int64, error)                        { return s.limit.room(s.gauge, s.Added()) }
-func (s fixedSeen) Grows() bool                                 { return false }
-func (s fixedSeen) Sync() error                                 { return nil }
-func (s fixedSeen) advice() string                              { return s.limit.way }
+func (s fixedSeen) AddHashes(hashes []uint64, isNew []bool) int {
+	return bloom.Inside.AddDisjoint(s.Filter, hashes, isNew)
+}
+func (s fixedSeen) Blocks() uint64       { return s.Plan().Blocks }
+func (s fixedSeen) Room() (int64, error) { return s.limit.room(s.gauge, s.Added()) }
+func (s fixedSeen) Grows() bool          { return false }
+func (s fixedSeen) Sync() error          { return nil }
+func (s fixedSeen) advice() string       { return s.limit.way }
 
 // fileSeen is fixedSeen in a file, which one goroutine may add to.
 type fileSeen struct{ fixedSeen }
@@ -45,7 +47,7 @@ func (s growingSeen) Grows() bool    { return true }
 func (s growingSeen) advice() string { return s.limit.way }
 
 func (s growingSeen) Blocks() uint64 {
-	newest, _ := s.Newest()
+	newest, _ := bloom.Inside.NewestLayer(s.Scalable)
 	return newest.Blocks
 }
 
@@ -53,7 +55,7 @@ func (s growingSeen) Room() (int64, error) {
 	if err := s.Err(); err != nil {
 		return math.MaxInt64, s.limit.over(err.Error())
 	}
-	_, room := s.Newest()
+	_, room := bloom.Inside.NewestLayer(s.Scalable)
 	return int64(min(room, math.MaxInt64)), nil
 }
 

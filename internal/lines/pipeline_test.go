@@ -102,11 +102,13 @@ func TestPipelineErrors(t *testing.T) {
 // filterSeen is a filter that is never full.
 type filterSeen struct{ *bloom.Filter }
 
-func (s filterSeen) AddHashes(hashes []uint64, isNew []bool) int { return s.AddDisjoint(hashes, isNew) }
-func (s filterSeen) Blocks() uint64                              { return s.Plan().Blocks }
-func (s filterSeen) Room() (int64, error)                        { return math.MaxInt64, nil }
-func (s filterSeen) Grows() bool                                 { return false }
-func (s filterSeen) Sync() error                                 { return nil }
+func (s filterSeen) AddHashes(hashes []uint64, isNew []bool) int {
+	return bloom.Inside.AddDisjoint(s.Filter, hashes, isNew)
+}
+func (s filterSeen) Blocks() uint64       { return s.Plan().Blocks }
+func (s filterSeen) Room() (int64, error) { return math.MaxInt64, nil }
+func (s filterSeen) Grows() bool          { return false }
+func (s filterSeen) Sync() error          { return nil }
 
 var errBroken = errors.New("the disk is gone")
 

@@ -1,0 +1,189 @@
+package bloom
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+)
+
+// Inside is for programs that embed a store, as this module's server does: it counts,
+// replays, limits and copies filters while others use them. It is no part of the API
+// that other programs can rely on, and changes with the store.
+var Inside inside
+
+type inside struct{}
+
+// layerSize is one of the layers of a [Scalable] or of a [Window]'s generations, as
+// far as it is known without reading its bits.
+type layerSize struct {
+	Plan  Plan
+	Added uint64 // adds that were new to it
+}
+
+// Sizes describes the layers of a Scalable, or of all generations of a Window, oldest
+// first. It costs little; [Scalable.Layers] and [Window.Generations] say more.
+func (inside) Sizes(f interface{ now() *chain }) []layerSize {
+	c := f.now()
+	sizes := make([]layerSize, 0, len(c.layers))
+	for _, layer := range slices.Backward(c.layers) {
+		sizes = append(sizes, layerSize{layer.plan, layer.added()})
+	}
+	return sizes
+}
+
+// NextLayer returns the plan of the layer that comes after the newest one, so that a
+// caller with a memory limit for many filters can see what growing would cost. The
+// error says why there may be none; see [Scalable.Err].
+func (inside) NextLayer(f *Scalable) (Plan, error) { return f.nextPlan(f.now()) }
+
+// NewestLayer returns the plan of the layer that takes the adds, and how many new keys
+// it takes before the filter grows. Adds wait while it counts.
+func (inside) NewestLayer(f *Scalable) (plan Plan, room uint64) {
+	for {
+		c := f.chain.Load()
+		c.lock()
+		if f.chain.Load() == c {
+			plan, room = c.layers[0].plan, uint64(c.collect())
+			c.unlock()
+			return plan, room
+		}
+		c.unlock()
+	}
+}
+
+// Replay puts keys into one layer, counted from the oldest, 0, whether or not other
+// layers have them, and appends layers up to that one if there are fewer. It is for a
+// log that records in which layer each key was new: AddHashes would put some of them
+// into another layer if they came in another order, and then a key that was a false
+// positive of a layer, which no log has, might be absent. Without keys it only appends
+// layers. Many goroutines may call it at once. The error is why the filter cannot grow;
+// see [Scalable.Err].
+func (inside) Replay(f *Scalable, layer int, hashes []uint64) error {
+	f.mustBeWritable()
+	for {
+		c := f.chain.Load()
+		if layer >= len(c.layers) {
+			if err := f.growAnyway(c); err != nil {
+				return err
+			}
+			continue
+		}
+		if len(hashes) == 0 {
+			return nil
+		}
+		g := c.gate(hashes[0])
+		g.Lock()
+		if f.chain.Load() == c {
+			if f.update != nil {
+				f.touch(hashes...)
+			}
+			added := c.layers[len(c.layers)-1-layer].AddHashes(hashes, nil)
+			if layer == len(c.layers)-1 {
+				c.take(int64(added))
+			}
+			g.Unlock()
+			return nil
+		}
+		g.Unlock()
+	}
+}
+
+// Folded returns an empty filter of a by-th of f's size, which holds f's keys after
+// a Union with f: see [Filter.Fold]. So f can be folded while others use it, who add
+// to both from before the Union begins. The error is that of Fold.
+func (inside) Folded(f *Shared, by uint64) (*Shared, error) {
+	f.mustBeOpen()
+	if by == 0 || f.bits.Blocks%by != 0 {
+		return nil, fmt.Errorf("%w: %d blocks cannot be folded by %d: make the filter with Config.Folds", ErrConfig, f.bits.Blocks, by)
+	}
+	g, err := newFilter(f.plan.folded(by), f.Hasher)
+	if err != nil {
+		return nil, err
+	}
+	g.note(f.noted())
+	return g.Share(), nil
+}
+
+// SetAdded sets the number of adds that Report returns, for a caller who has counted
+// them. Nobody may add meanwhile.
+func (inside) SetAdded(f *Shared, n uint64) { f.setAdded(n) }
+
+func (f *Shared) setAdded(n uint64) {
+	for i := range f.stripes {
+		f.stripes[i].Reset()
+	}
+	f.stripes[0].Count(n)
+}
+
+// Saturate sets all bits of a Shared, a Scalable or a Window: every key is found from
+// now on, in a Window for the next Span. It is for a filter that has lost some of its
+// bits, where "perhaps" is the only answer that is never wrong.
+func (inside) Saturate(f Any) { f.(interface{ saturate() }).saturate() }
+
+func (f *Shared) saturate() {
+	for i := range f.bits.Words {
+		atomic.StoreUint64(&f.bits.Words[i], ^uint64(0))
+	}
+	runtime.KeepAlive(f)
+}
+
+func (f *Scalable) saturate() {
+	f.mustBeWritable()
+	f.now().saturate()
+}
+
+func (w *Window) saturate() { w.now().saturate() }
+
+func (c *chain) saturate() {
+	for _, layer := range c.layers {
+		layer.saturate()
+	}
+}
+
+// LimitWindow is for a store with a memory limit for many filters. keys is the most that
+// TryAddHashes adds in a generation; zero means no limit. Window calls grant before a
+// generation takes a further layer, and does without the layer if it returns an error;
+// it calls release when such a layer is dropped. Both may be nil; they must not use the
+// window.
+func (inside) LimitWindow(w *Window, keys uint64, grant func(layer Plan) error, release func(layer Plan)) {
+	w.turning.Lock()
+	defer w.turning.Unlock()
+	w.limits = windowLimits{keys, grant, release}
+	c := w.chain.Load()
+	c.lock()
+	defer c.unlock()
+	_, held := c.generation()
+	c.room.Store(w.limits.room(c.collect(), held))
+}
+
+// TryAddHashes is AddHashes, but ends before the first key for which there is no room,
+// instead of taking the rate above what was asked. It returns how many keys were taken
+// and, if not all, why: the error wraps [ErrFull], [ErrBudget], [ErrRate] or what a
+// grant returned.
+func (inside) TryAddHashes(w *Window, hashes []uint64, isNew []bool) (taken, added int, err error) {
+	checkAnswers(len(hashes), isNew)
+	s := scratches.Get().(*scratch)
+	defer scratches.Put(s)
+	for taken < len(hashes) && err == nil {
+		part := hashes[taken:min(taken+chunk, len(hashes))]
+		var n, more int
+		more, n, err = w.addPart(part, s.part(&isNew, len(part)), true)
+		added, taken = added+more, taken+n
+	}
+	return taken, added, err
+}
+
+// AddDisjoint is AddHashes for goroutines that have shared the blocks out among
+// themselves: any number may call it at once, without a lock, as long as no two have
+// hashes of the same block, which is hi64(h * Plan().Blocks). Nobody else may use the
+// filter meanwhile.
+func (inside) AddDisjoint(f *Filter, hashes []uint64, isNew []bool) int {
+	if f.readOnly || f.update != nil {
+		panicReadOnly()
+	}
+	added := inParts(hashes, isNew, f.bits.AddBatch)
+	f.keepAlive()
+	atomic.AddUint64(&f.added, uint64(added))
+	return added
+}
