@@ -58,6 +58,17 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestPanic: nor is there one after a panic.
+func TestPanic(t *testing.T) {
+	r := new(recorder)
+	defer func() {
+		if recover() == nil || strings.Join(r.calls, " ") != "create close remove" {
+			t.Errorf("after a panic: %s", r.calls)
+		}
+	}()
+	replace.Do(r, func(*recorder) error { panic("broken") })
+}
+
 func wantFiles(t *testing.T, directory string, want ...string) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(directory, "*")) // also those with a dot in front
