@@ -155,7 +155,7 @@ other-processors: ## the same bits and files on arm64 and s390x, under qemu-user
 	@for pair in arm64:aarch64 s390x:s390x; do \
 		echo "== go test, GOARCH=$${pair%:*}"; \
 		CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec "qemu-$${pair#*:}-static" -short -run '$(PORTABLE)' -timeout 20m \
-			. ./redisbloom ./interop ./internal/elementary || exit 1; \
+			. ./redisbloom ./interop ./internal/elementary ./internal/filterfile || exit 1; \
 	done
 	@echo "== go build, GOOS=js GOARCH=wasm"; GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build ./...
 

@@ -3,6 +3,8 @@ package bloom
 import (
 	"fmt"
 	"io"
+
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // Any is a filter of whatever kind: what [Filter], [Shared], [SplitBlock],
@@ -48,24 +50,24 @@ func OpenAny(path string) (Any, error) {
 }
 
 // anyFrom makes the filter that a file holds.
-func anyFrom(s *stored) (Any, error) {
-	switch s.kind {
-	case kindFilter:
+func anyFrom(s *filterfile.File) (Any, error) {
+	switch s.Kind {
+	case filterfile.KindFilter:
 		return orNone(filterFrom(s))
-	case kindSplitBlock:
+	case filterfile.KindSplitBlock:
 		return orNone(splitBlockFrom(s))
-	case kindClassic:
+	case filterfile.KindClassic:
 		return orNone(classicFrom(s, nil))
-	case kindCounting:
+	case filterfile.KindCounting:
 		return orNone(countingFrom(s))
-	case kindScalable:
+	case filterfile.KindScalable:
 		return orNone(scalableInMemory(s))
-	case kindWindow:
+	case filterfile.KindWindow:
 		return orNone(windowFrom(s, nil))
-	case kindExceptions:
+	case filterfile.KindExceptions:
 		return orNone(exceptionsFrom(s))
 	}
-	return nil, fmt.Errorf("%w: kind %d", ErrVersion, s.kind) // decodeHeader has refused it
+	return nil, fmt.Errorf("%w: kind %d", ErrVersion, s.Kind) // filterfile has refused it
 }
 
 // orNone makes a nil interface of a nil pointer.
@@ -82,53 +84,22 @@ type Kind uint16
 
 // The kinds, and what reads them.
 const (
-	KindFilter     Kind = kindFilter     // [Load], [Open], [Read]
-	KindSplitBlock Kind = kindSplitBlock // [LoadSplitBlock]
-	KindClassic    Kind = kindClassic    // [LoadClassic]
-	KindCounting   Kind = kindCounting   // [LoadCounting]
-	KindScalable   Kind = kindScalable   // [LoadScalable]
-	KindWindow     Kind = kindWindow     // [LoadWindow]
-	KindExceptions Kind = kindExceptions // [LoadExceptions]
+	KindFilter     Kind = Kind(filterfile.KindFilter)     // [Load], [Open], [Read]
+	KindSplitBlock Kind = Kind(filterfile.KindSplitBlock) // [LoadSplitBlock]
+	KindClassic    Kind = Kind(filterfile.KindClassic)    // [LoadClassic]
+	KindCounting   Kind = Kind(filterfile.KindCounting)   // [LoadCounting]
+	KindScalable   Kind = Kind(filterfile.KindScalable)   // [LoadScalable]
+	KindWindow     Kind = Kind(filterfile.KindWindow)     // [LoadWindow]
+	KindExceptions Kind = Kind(filterfile.KindExceptions) // [LoadExceptions]
 )
 
-var kindNames = map[Kind]string{
-	KindFilter:     "filter",
-	KindSplitBlock: "splitblock",
-	KindClassic:    "classic",
-	KindCounting:   "counting",
-	KindScalable:   "scalable",
-	KindWindow:     "window",
-	KindExceptions: "exceptions",
-}
-
 // String is the type's name in lower case, such as "splitblock".
-func (k Kind) String() string {
-	if name, ok := kindNames[k]; ok {
-		return name
-	}
-	return fmt.Sprintf("kind %d", uint16(k))
-}
+func (k Kind) String() string { return filterfile.Kind(k).String() }
 
 // KindOf returns the kind of filter in the file at path, by its first page. It does
 // not look at the rest of the file. The error is that of [Load]; it wraps
 // [ErrFormat] if the file is not one of ours.
 func KindOf(path string) (Kind, error) {
-	file, _, err := openRegular(path)
-	if err != nil {
-		return 0, err
-	}
-	defer file.Close()
-	head := make([]byte, pageBytes)
-	n, err := io.ReadFull(file, head)
-	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return 0, fmt.Errorf("%s: bloom: reading: %w", path, err)
-	}
-	if n < pageBytes {
-		return 0, fmt.Errorf("%s: %w: it has only %d bytes", path, ErrFormat, n)
-	}
-	h, err := decodeHeader(head)
-	if err != nil {
-		return 0, fmt.Errorf("%s: %w", path, err)
-	}
-	return Kind(h.kind), nil
+	kind, err := filterfile.KindOf(path)
+	return Kind(kind), err
 }

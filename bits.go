@@ -7,6 +7,7 @@ import (
 	"math/bits"
 	"os"
 
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 )
@@ -73,7 +74,7 @@ func (c ClassicConfig) ReadBits(r io.Reader, order BitOrder) (*Classic, error) {
 	if err != nil {
 		return nil, err
 	}
-	words, mapping, err := readWords(r, order.bytesOf(plan.Bits), func(part []uint64) {
+	words, mapping, err := filterfile.ReadWords(r, order.bytesOf(plan.Bits), func(part []uint64) {
 		if !order.plain() {
 			order.toFile(part)
 		}
@@ -106,7 +107,7 @@ func (c ClassicConfig) OpenBits(path string, offset int64) (*Classic, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, size, err := openRegular(path)
+	file, size, err := filterfile.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +127,7 @@ func mapBits(file *os.File, size, offset int64, m uint64) ([]uint64, *memory.Map
 	if size < offset || uint64(size-offset) < length {
 		return nil, nil, fmt.Errorf("%w: the file has %d bytes, %d bits from byte %d need %d", ErrFormat, size, m, offset, uint64(offset)+length)
 	}
-	mapping, err := mapFile(file, uint64(offset)+length, false)
+	mapping, err := memory.MapFile(file, int64(uint64(offset)+length), false)
 	if err != nil {
 		return nil, nil, fmt.Errorf("bloom: opening: %w", err)
 	}
@@ -150,63 +151,11 @@ func noneBehind(words []uint64, m uint64) error {
 func (f *Classic) WriteBits(w io.Writer, order BitOrder) (int64, error) {
 	f.mustBeOpen()
 	defer f.keepAlive()
-	return writeWords(w, f.words, order.bytesOf(f.plan.Bits), order)
-}
-
-// writeWords writes so many bytes of the words, a part at a time.
-func writeWords(w io.Writer, words []uint64, length uint64, order BitOrder) (written int64, err error) {
-	buffer := make([]uint64, min(len(words), checksumSpan/8))
-	for len(words) > 0 && err == nil {
-		n := copy(buffer, words)
-		part := words[:n]
-		if !order.plain() {
-			part = buffer[:n]
-			order.toFile(part)
-		}
-		var wrote int
-		wrote, err = w.Write(memory.Bytes(part)[:min(uint64(n)*8, length-uint64(written))])
-		written += int64(wrote)
-		words = words[n:]
+	reorder := order.toFile
+	if order.plain() {
+		reorder = nil
 	}
-	if err != nil {
-		return written, fmt.Errorf("bloom: writing the bits: %w", err)
-	}
-	return written, nil
-}
-
-// readWords reads so many bytes into words, and lets each part that came be
-// seen and turned. If the reader has a Len that says they are there, as that of a
-// bytes.Reader does, it takes the room at once; otherwise it doubles the room each
-// time that is full, so it never holds more than twice what has really arrived.
-func readWords(r io.Reader, length uint64, pass func([]uint64)) (words []uint64, mapping *memory.Mapping, err error) {
-	total, first := (length+7)/8, uint64(firstGrowth)
-	if r, ok := r.(interface{ Len() int }); ok && uint64(r.Len()) >= length {
-		first = total
-	}
-	ready := func() {} // the memory
-	defer func() { ready() }()
-	for have := uint64(0); have < total; {
-		if have == uint64(len(words)) {
-			grown, room, err := newWords(min(total, max(2*have, first)))
-			if err != nil {
-				return nil, mapping, err
-			}
-			copy(grown, words)
-			mapping.Close()
-			words, mapping = grown, room
-			if first == total {
-				ready = memory.PrefaultAhead(words)
-			}
-		}
-		part := words[have:][:min(total-have, firstGrowth)]
-		bytes := memory.Bytes(part)
-		if err := readFull(r, bytes[:min(uint64(len(bytes)), length-8*have)]); err != nil {
-			return nil, mapping, err
-		}
-		pass(part)
-		have += uint64(len(part))
-	}
-	return words, mapping, nil
+	return filterfile.WriteWords(w, f.words, order.bytesOf(f.plan.Bits), reorder)
 }
 
 // ReadSplitBlockBits reads so many split blocks as Parquet lays them: 32 bytes
@@ -223,7 +172,7 @@ func ReadSplitBlockBits(r io.Reader, blocks uint64) (*SplitBlock, error) {
 	if err != nil {
 		return nil, err
 	}
-	words, mapping, err := readWords(r, bits/8, func(part []uint64) {
+	words, mapping, err := filterfile.ReadWords(r, bits/8, func(part []uint64) {
 		if !memory.LittleEndian {
 			LittleEndianWords.toFile(part)
 		}
@@ -246,5 +195,9 @@ func ReadSplitBlockBits(r io.Reader, blocks uint64) (*SplitBlock, error) {
 func (f *SplitBlock) WriteBits(w io.Writer) (int64, error) {
 	f.mustBeOpen()
 	defer f.keepAlive()
-	return writeWords(w, f.bits.Words, uint64(len(f.bits.Words))*8, LittleEndianWords)
+	reorder := LittleEndianWords.toFile
+	if memory.LittleEndian {
+		reorder = nil
+	}
+	return filterfile.WriteWords(w, f.bits.Words, uint64(len(f.bits.Words))*8, reorder)
 }

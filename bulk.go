@@ -72,7 +72,7 @@ func (f *Filter) Bulk(feedBytes uint64) (*Bulk, error) {
 // is no memory for it.
 func (b *Bulk) Feed() (*Feed, error) {
 	parts := uint64(len(b.locks))
-	words, mapping, err := newWords(parts * b.room)
+	words, mapping, err := memory.Words(parts * b.room)
 	if err != nil {
 		return nil, err
 	}

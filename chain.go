@@ -8,6 +8,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/rate"
 )
@@ -356,15 +357,15 @@ func (c *chain) mustBeOpen() { c.layers[0].mustBeOpen() }
 // sections are those of the layers for a file, oldest first, and words their bits,
 // which others may be setting. The counts come before the bits are copied, so that
 // they never count a key that is not there.
-func (c *chain) sections() (sections []section, words [][]uint64) {
+func (c *chain) sections() (sections []filterfile.Section, words [][]uint64) {
 	for _, layer := range slices.Backward(c.layers) {
-		sections = append(sections, section{
-			kind:   sectionPaired,
-			probes: uint32(layer.plan.Probes),
-			blocks: layer.plan.Blocks,
-			keys:   layer.plan.Keys,
-			rate:   layer.plan.Rate,
-			added:  layer.added(),
+		sections = append(sections, filterfile.Section{
+			Kind:   filterfile.SectionPaired,
+			Probes: uint32(layer.plan.Probes),
+			Blocks: layer.plan.Blocks,
+			Keys:   layer.plan.Keys,
+			Rate:   layer.plan.Rate,
+			Added:  layer.added(),
 		})
 		words = append(words, layer.bits.Words)
 	}
@@ -388,21 +389,21 @@ func (f *Shared) countByBits() { f.setAdded(f.addedByBits()) }
 
 // layersFrom makes the layers, newest first, that a file has oldest first. Only
 // the newest gets locks.
-func layersFrom(s *stored, hash Hasher) []*Shared {
-	layers := make([]*Shared, 0, len(s.sections))
-	for i, e := range slices.Backward(s.sections) {
+func layersFrom(s *filterfile.File, hash Hasher) []*Shared {
+	layers := make([]*Shared, 0, len(s.Sections))
+	for i, e := range slices.Backward(s.Sections) {
 		stripes := uint64(1)
 		if len(layers) == 0 {
-			stripes = e.blocks
+			stripes = e.Blocks
 		}
 		layer := &Shared{
-			bits:    kernel.Paired{Words: s.words[i], Blocks: e.blocks, Rows: kernel.RowsFor(int(e.probes) / 2)},
+			bits:    kernel.Paired{Words: s.Words[i], Blocks: e.Blocks, Rows: kernel.RowsFor(int(e.Probes) / 2)},
 			stripes: kernel.NewStripes(stripes),
 			Hasher:  hash,
-			plan:    pairedPlan(e.keys, e.rate, &e),
-			memory:  s.memory[i],
+			plan:    pairedPlan(e.Keys, e.Rate, &e),
+			memory:  s.Memory[i],
 		}
-		layer.stripes[0].Count(e.added)
+		layer.stripes[0].Count(e.Added)
 		layers = append(layers, layer)
 	}
 	return layers

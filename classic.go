@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/bloomery/bloom/internal/elementary"
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 	"github.com/bloomery/bloom/internal/rate"
@@ -68,7 +69,7 @@ func (c ClassicConfig) New() (*Classic, error) {
 }
 
 func newClassic(plan Plan, s Scheme, hash Hasher) (*Classic, error) {
-	words, mapping, err := newWords((plan.Bits + 63) / 64)
+	words, mapping, err := memory.Words((plan.Bits + 63) / 64)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +97,7 @@ func (f *Classic) Add(key []byte) bool {
 }
 
 // AddString is Add for a string: the same bytes give the same bits.
-func (f *Classic) AddString(key string) bool { return f.Add(stringBytes(key)) }
+func (f *Classic) AddString(key string) bool { return f.Add(memory.StringBytes(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (f *Classic) AddUint64(key uint64) bool {
@@ -151,7 +152,7 @@ func (f *Classic) Contains(key []byte) bool {
 }
 
 // ContainsString is Contains for a string.
-func (f *Classic) ContainsString(key string) bool { return f.Contains(stringBytes(key)) }
+func (f *Classic) ContainsString(key string) bool { return f.Contains(memory.StringBytes(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (f *Classic) ContainsUint64(key uint64) bool {
@@ -325,7 +326,7 @@ func (f *Classic) Hash(key []byte) uint64 {
 }
 
 // HashString is Hash for a string.
-func (f *Classic) HashString(key string) uint64 { return f.Hash(stringBytes(key)) }
+func (f *Classic) HashString(key string) uint64 { return f.Hash(memory.StringBytes(key)) }
 
 // Scheme is the rule that gives the positions.
 func (f *Classic) Scheme() Scheme { return f.scheme }
@@ -493,7 +494,7 @@ func (f *Classic) SetMeta(meta map[string]string) error {
 	if _, taken := meta[schemeMeta]; taken && f.scheme.Number() == scheme.Custom {
 		return fmt.Errorf("%w: the metadata of this filter name its scheme: take another key than %q", ErrConfig, schemeMeta)
 	}
-	if _, err := appendMeta(nil, f.withScheme(meta)); err != nil {
+	if err := filterfile.CheckMeta(f.withScheme(meta)); err != nil {
 		return err
 	}
 	return f.Metadata.SetMeta(meta)
@@ -509,30 +510,30 @@ func (f *Classic) withScheme(meta map[string]string) map[string]string {
 	return both
 }
 
-func (f *Classic) stored() *stored {
+func (f *Classic) stored() *filterfile.File {
 	f.mustBeOpen()
-	h := header{
-		kind:   kindClassic,
-		scheme: uint32(f.scheme.Number()),
-		hash:   f.id,
-		keys:   f.plan.Keys,
-		rate:   f.plan.Rate,
-		meta:   f.withScheme(f.noted()),
+	h := filterfile.Header{
+		Kind:   filterfile.KindClassic,
+		Scheme: uint32(f.scheme.Number()),
+		Hash:   f.id.stored(),
+		Keys:   f.plan.Keys,
+		Rate:   f.plan.Rate,
+		Meta:   f.withScheme(f.noted()),
 	}
-	return newStored(h, f.added,
-		[]section{{kind: sectionBits, probes: uint32(f.plan.Probes), blocks: f.plan.Bits}},
+	return filterfile.New(h, f.added,
+		[]filterfile.Section{{Kind: filterfile.SectionBits, Probes: uint32(f.plan.Probes), Blocks: f.plan.Bits}},
 		[][]uint64{f.words})
 }
 
 // classicFrom makes the filter that a file holds. A caller's scheme is one of
 // known.
-func classicFrom(s *stored, known []Scheme) (*Classic, error) {
-	if err := s.mustHold(kindClassic); err != nil {
+func classicFrom(s *filterfile.File, known []Scheme) (*Classic, error) {
+	if err := s.MustHold(filterfile.KindClassic); err != nil {
 		return nil, err
 	}
-	rule, ok := SchemeNumbered(uint16(s.scheme))
-	meta := s.meta
-	if s.scheme == scheme.Custom {
+	rule, ok := SchemeNumbered(uint16(s.Scheme))
+	meta := s.Meta
+	if s.Scheme == scheme.Custom {
 		name := meta[schemeMeta]
 		if name == "" {
 			return nil, fmt.Errorf("%w: it does not name its scheme", ErrFormat)
@@ -548,19 +549,19 @@ func classicFrom(s *stored, known []Scheme) (*Classic, error) {
 		meta = maps.Clone(meta)
 		delete(meta, schemeMeta)
 	}
-	e := s.sections[0]
-	if err := rule.fits(e.blocks, int(e.probes)); err != nil {
+	e := s.Sections[0]
+	if err := rule.fits(e.Blocks, int(e.Probes)); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	if !rule.hashedBy(s.hash) {
-		return nil, fmt.Errorf("%w: the scheme %s with the hash %v", ErrFormat, rule, s.hash)
+	if !rule.hashedBy(hashIdentity(s.Hash)) {
+		return nil, fmt.Errorf("%w: the scheme %s with the hash %v", ErrFormat, rule, hashIdentity(s.Hash))
 	}
-	plan := Plan{Keys: s.keys, Rate: s.rate, Bits: e.blocks, Probes: int(e.probes), Blocks: e.blocks, Layout: AnyBits}
-	if err := noneBehind(s.words[0], e.blocks); err != nil {
+	plan := Plan{Keys: s.Keys, Rate: s.Rate, Bits: e.Blocks, Probes: int(e.Probes), Blocks: e.Blocks, Layout: AnyBits}
+	if err := noneBehind(s.Words[0], e.Blocks); err != nil {
 		return nil, err
 	}
-	f := &Classic{words: s.words[0], scheme: rule, added: s.added, plan: plan, memory: s.memory[0]}
-	f.Hasher = storedHasher(s.hash)
+	f := &Classic{words: s.Words[0], scheme: rule, added: s.Added, plan: plan, memory: s.Memory[0]}
+	f.Hasher = storedHasher(s.Hash)
 	f.note(meta)
 	return f, nil
 }
@@ -569,7 +570,7 @@ func classicFrom(s *stored, known []Scheme) (*Classic, error) {
 // [NewScheme] it holds the name.
 func (f *Classic) WriteTo(w io.Writer) (int64, error) {
 	defer f.keepAlive()
-	return f.stored().writeTo(w)
+	return f.stored().WriteTo(w)
 }
 
 // Save writes the filter to a file at path; see [Filter.Save].
@@ -578,10 +579,10 @@ func (f *Classic) Save(path string) error { return save(path, f.WriteTo) }
 // ReadClassic reads a filter that [Classic.WriteTo] wrote; see [Read]. A caller's
 // scheme must be among those given.
 func ReadClassic(r io.Reader, limitBytes int64, schemes ...Scheme) (*Classic, error) {
-	return read(r, limitBytes, func(s *stored) (*Classic, error) { return classicFrom(s, schemes) })
+	return read(r, limitBytes, func(s *filterfile.File) (*Classic, error) { return classicFrom(s, schemes) })
 }
 
 // LoadClassic reads the file at path; see [Load] and [ReadClassic].
 func LoadClassic(path string, schemes ...Scheme) (*Classic, error) {
-	return load(path, func(s *stored) (*Classic, error) { return classicFrom(s, schemes) })
+	return load(path, func(s *filterfile.File) (*Classic, error) { return classicFrom(s, schemes) })
 }

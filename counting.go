@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 )
@@ -91,7 +92,7 @@ func (c Config) PlanCounting() (Plan, error) {
 func countingBytes(p Plan) uint64 { return p.Bytes() * kernel.CounterDigits }
 
 func newCounting(plan Plan, hash Hasher) (*Counting, error) {
-	words, mapping, err := newWords(plan.Blocks * kernel.CounterWordsPerBlock)
+	words, mapping, err := memory.Words(plan.Blocks * kernel.CounterWordsPerBlock)
 	if err != nil {
 		return nil, err
 	}
@@ -359,29 +360,29 @@ func (f *Counting) mustBeOpen() {
 	}
 }
 
-func (f *Counting) stored() *stored {
+func (f *Counting) stored() *filterfile.File {
 	f.mustBeOpen()
-	return newStored(
-		header{kind: kindCounting, scheme: schemePaired, hash: f.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.noted()},
+	return filterfile.New(
+		filterfile.Header{Kind: filterfile.KindCounting, Scheme: filterfile.SchemePaired, Hash: f.id.stored(), Keys: f.plan.Keys, Rate: f.plan.Rate, Meta: f.noted()},
 		f.added,
-		[]section{{kind: sectionCounters, probes: uint32(f.plan.Probes), blocks: f.plan.Blocks}},
+		[]filterfile.Section{{Kind: filterfile.SectionCounters, Probes: uint32(f.plan.Probes), Blocks: f.plan.Blocks}},
 		[][]uint64{f.counters.Words},
 	)
 }
 
-func countingFrom(s *stored) (*Counting, error) {
-	if err := s.mustHold(kindCounting); err != nil {
+func countingFrom(s *filterfile.File) (*Counting, error) {
+	if err := s.MustHold(filterfile.KindCounting); err != nil {
 		return nil, err
 	}
-	e := s.sections[0]
+	e := s.Sections[0]
 	f := &Counting{
-		counters: kernel.Counters{Words: s.words[0], Blocks: e.blocks, Rows: kernel.RowsFor(int(e.probes) / 2)},
-		Hasher:   storedHasher(s.hash),
-		added:    s.added,
-		plan:     pairedPlan(s.keys, s.rate, &e),
-		memory:   s.memory[0],
+		counters: kernel.Counters{Words: s.Words[0], Blocks: e.Blocks, Rows: kernel.RowsFor(int(e.Probes) / 2)},
+		Hasher:   storedHasher(s.Hash),
+		added:    s.Added,
+		plan:     pairedPlan(s.Keys, s.Rate, &e),
+		memory:   s.Memory[0],
 	}
-	f.note(s.meta)
+	f.note(s.Meta)
 	f.counters.CountStuck()
 	return f, nil
 }
@@ -389,7 +390,7 @@ func countingFrom(s *stored) (*Counting, error) {
 // WriteTo writes the filter as a file; see [Filter.WriteTo].
 func (f *Counting) WriteTo(w io.Writer) (int64, error) {
 	defer f.keepAlive()
-	return f.stored().writeTo(w)
+	return f.stored().WriteTo(w)
 }
 
 // Save writes the filter to a file at path; see [Filter.Save].

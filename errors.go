@@ -3,6 +3,7 @@ package bloom
 import (
 	"errors"
 
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/memory"
 	"github.com/bloomery/bloom/internal/sizing"
 )
@@ -19,7 +20,7 @@ var (
 
 	// ErrBudget: the filter would need more bytes than it was allowed. The
 	// message names the bytes.
-	ErrBudget = sizing.ErrBudget
+	ErrBudget = memory.ErrBudget
 
 	// ErrFull: [Window.TryAddHashes] was given more keys than [Window.SetLimits]
 	// allows in a generation.
@@ -40,24 +41,24 @@ var ErrNotContained = errors.New("bloom: key not contained")
 // Errors of reading a file.
 var (
 	// ErrFormat: the bytes are not a filter file, or a damaged one: bad magic,
-	// an impossible field, a length that does not agree with the header.
-	ErrFormat = errors.New("bloom: not a filter file")
+	// an impossible field, or a length that contradicts the header.
+	ErrFormat = filterfile.ErrFormat
 
 	// ErrVersion: a filter file of a version, kind, scheme or hash this release
 	// does not know.
-	ErrVersion = errors.New("bloom: unknown version")
+	ErrVersion = filterfile.ErrVersion
 
-	// ErrChecksum: a stored checksum does not fit the bytes: the file was
-	// damaged after it was written.
-	ErrChecksum = errors.New("bloom: checksum mismatch")
+	// ErrChecksum: a stored checksum does not match the bytes: the file was damaged
+	// after it was written.
+	ErrChecksum = filterfile.ErrChecksum
 
-	// ErrUnclean: the file is being changed in place, or who did was cut off, so
-	// that its checksums are old; such an error wraps ErrChecksum, too. Opening it
-	// for update mends it; see [OpenUpdate].
-	ErrUnclean = errors.New("bloom: the file is being changed or was not closed cleanly")
+	// ErrUnclean: the file is being changed in place, or its writer was cut off, so
+	// its checksums are old; such an error wraps ErrChecksum, too. Opening it for
+	// update repairs it; see [OpenUpdate].
+	ErrUnclean = filterfile.ErrUnclean
 
 	// ErrLimit: the file is larger than the limit that the caller gave.
-	ErrLimit = errors.New("bloom: over limit")
+	ErrLimit = filterfile.ErrLimit
 
 	// ErrLocked: another process, or another filter of this one, has the file
 	// open for update.

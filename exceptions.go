@@ -8,7 +8,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // Exceptions is a [Filter] with a list of keys that it is known to find by
@@ -49,10 +51,10 @@ type Exceptions struct {
 // Limits of the list. A file is held to them, too.
 const (
 	// MaxExceptions is the most keys in the list.
-	MaxExceptions = 1 << 20
+	MaxExceptions = filterfile.MaxListed
 
 	// MaxExceptionBytes is the most bytes of all keys in the list.
-	MaxExceptionBytes = 64 << 20
+	MaxExceptionBytes = filterfile.MaxListedBytes
 )
 
 // WithExceptions returns f with an empty list of exceptions. f must not be
@@ -89,7 +91,7 @@ func (x *Exceptions) Except(key []byte) error {
 }
 
 // ExceptString is Except for a string.
-func (x *Exceptions) ExceptString(key string) error { return x.Except(stringBytes(key)) }
+func (x *Exceptions) ExceptString(key string) error { return x.Except(memory.StringBytes(key)) }
 
 // ExceptUint64 is Except of the eight little-endian bytes of key.
 func (x *Exceptions) ExceptUint64(key uint64) error { return x.Except(uint64Bytes(key)) }
@@ -174,7 +176,7 @@ func (x *Exceptions) reclaim(h uint64, wasExcepted bool) bool {
 }
 
 // AddString is Add for a string: the same bytes give the same bits.
-func (x *Exceptions) AddString(key string) bool { return x.Add(stringBytes(key)) }
+func (x *Exceptions) AddString(key string) bool { return x.Add(memory.StringBytes(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (x *Exceptions) AddUint64(key uint64) bool { return x.Add(uint64Bytes(key)) }
@@ -197,7 +199,7 @@ func (x *Exceptions) Contains(key []byte) bool {
 }
 
 // ContainsString is Contains for a string.
-func (x *Exceptions) ContainsString(key string) bool { return x.Contains(stringBytes(key)) }
+func (x *Exceptions) ContainsString(key string) bool { return x.Contains(memory.StringBytes(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (x *Exceptions) ContainsUint64(key uint64) bool { return x.Contains(uint64Bytes(key)) }
@@ -238,7 +240,7 @@ func (x *Exceptions) AddStrings(keys []string, isNew []bool) int {
 	return x.hashStrings(keys, isNew, func(hashes []uint64, isNew []bool) int {
 		n := x.filter.AddHashes(hashes, isNew)
 		for i, h := range hashes {
-			if !isNew[i] && x.byHash[h] != nil && x.reclaim(h, x.excepts(h, stringBytes(keys[at+i]))) {
+			if !isNew[i] && x.byHash[h] != nil && x.reclaim(h, x.excepts(h, memory.StringBytes(keys[at+i]))) {
 				isNew[i] = true
 				n++
 			}
@@ -279,7 +281,7 @@ func (x *Exceptions) ContainsStrings(keys []string, found []bool) int {
 	return x.hashStrings(keys, found, func(hashes []uint64, found []bool) int {
 		n := x.filter.containsBatch(hashes, found, &recent)
 		for i, h := range hashes {
-			if found[i] && x.excepts(h, stringBytes(keys[at+i])) {
+			if found[i] && x.excepts(h, memory.StringBytes(keys[at+i])) {
 				found[i] = false
 				n--
 			}
@@ -368,7 +370,7 @@ func (x *Exceptions) Union(y *Exceptions) error {
 func (x *Exceptions) keep(one, other *Exceptions) {
 	for h, keys := range one.byHash {
 		for _, key := range keys {
-			bytes := stringBytes(key)
+			bytes := memory.StringBytes(key)
 			if contained := other.filter.ContainsHash(h) && !other.excepts(h, bytes); !contained && !x.excepts(h, bytes) {
 				x.put(h, key)
 			}
@@ -409,7 +411,7 @@ func (x *Exceptions) Equal(y *Exceptions) bool {
 	}
 	for h, keys := range x.byHash {
 		for _, key := range keys {
-			if !y.excepts(h, stringBytes(key)) {
+			if !y.excepts(h, memory.StringBytes(key)) {
 				return false
 			}
 		}
@@ -443,7 +445,7 @@ func (x *Exceptions) SetSecret(secret []byte) error {
 
 // stored has the list behind the bits: each key with its length before it, in
 // ascending order, and zeros up to a whole word.
-func (x *Exceptions) stored() *stored {
+func (x *Exceptions) stored() *filterfile.File {
 	s := x.filter.stored()
 	var list []byte
 	for _, key := range x.sorted() {
@@ -455,9 +457,9 @@ func (x *Exceptions) stored() *stored {
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint64(list[8*i:])
 	}
-	s.header.kind = kindExceptions
-	sections := append(s.sections, section{kind: sectionKeys, blocks: uint64(x.count)})
-	return newStored(s.header, s.added, sections, append(s.words, words))
+	s.Kind = filterfile.KindExceptions
+	sections := append(s.Sections, filterfile.Section{Kind: filterfile.SectionKeys, Blocks: uint64(x.count)})
+	return filterfile.New(s.Header, s.Added, sections, append(s.Words, words))
 }
 
 func (x *Exceptions) sorted() []string {
@@ -469,15 +471,15 @@ func (x *Exceptions) sorted() []string {
 	return keys
 }
 
-func exceptionsFrom(s *stored) (*Exceptions, error) {
-	if err := s.mustHold(kindExceptions); err != nil {
+func exceptionsFrom(s *filterfile.File) (*Exceptions, error) {
+	if err := s.MustHold(filterfile.KindExceptions); err != nil {
 		return nil, err
 	}
-	keys, err := decodeKeys(s.words[1], s.sections[1].blocks)
+	keys, err := decodeKeys(s.Words[1], s.Sections[1].Blocks)
 	if err != nil {
 		return nil, err
 	}
-	s.kind = kindFilter
+	s.Kind = filterfile.KindFilter
 	filter, err := filterFrom(s)
 	if err != nil {
 		return nil, err
@@ -524,7 +526,7 @@ func decodeKeys(words []uint64, count uint64) ([]string, error) {
 		}
 		keys = append(keys, key)
 	}
-	if len(list) > 7 || !allZero(list) {
+	if len(list) > 7 || slices.ContainsFunc(list, func(b byte) bool { return b != 0 }) {
 		return nil, bad
 	}
 	return keys, nil
@@ -553,7 +555,7 @@ func (x *Exceptions) mustBeUnlocked() {
 // WriteTo writes the filter and its exceptions as a file; see [Filter.WriteTo].
 func (x *Exceptions) WriteTo(w io.Writer) (int64, error) {
 	defer x.filter.keepAlive()
-	return x.stored().writeTo(w)
+	return x.stored().WriteTo(w)
 }
 
 // Save writes the filter and its exceptions to a file at path; see

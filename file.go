@@ -4,10 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 
-	"github.com/bloomery/bloom/internal/memory"
+	"github.com/bloomery/bloom/internal/filterfile"
+	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/replace"
 )
 
@@ -44,28 +44,15 @@ func Load(path string) (*Filter, error) {
 	return load(path, filterFrom)
 }
 
-// sizedFile tells readWords that there is as much as the pages say.
-type sizedFile struct {
-	io.Reader
-	size int64
-}
-
-func (f sizedFile) Len() int { return int(min(f.size, math.MaxInt)) }
-
 // load reads the file at path and makes a filter of it.
-func load[F any](path string, from func(*stored) (F, error)) (made F, err error) {
-	file, size, err := openRegular(path)
+func load[F any](path string, from func(*filterfile.File) (F, error)) (made F, err error) {
+	s, err := filterfile.Load(path)
 	if err != nil {
 		return made, err
 	}
-	defer file.Close()
-	s, err := readStored(sizedFile{file, size}, func(s *state) error { return s.fits(size) })
-	if err != nil {
-		return made, fmt.Errorf("%s: %w", path, err)
-	}
 	f, err := from(s)
 	if err != nil {
-		s.close()
+		s.Close()
 		return made, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, nil
@@ -111,43 +98,35 @@ func OpenScalable(path string) (*Scalable, error) {
 }
 
 // openMapped maps the file at path and makes a filter of it.
-func openMapped[F any](path string, from func(*stored) (*F, error)) (*F, error) {
-	file, _, err := openRegular(path)
+func openMapped[F any](path string, from func(*filterfile.File) (*F, error)) (*F, error) {
+	s, err := filterfile.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close() // the mapping outlives it
-	s, err := openStored(file)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
 	f, err := from(s)
 	if err != nil {
-		s.close()
+		s.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return f, nil
 }
 
-// openRegular opens a file that is one, and tells its size. It looks before it
-// opens, as opening a named pipe waits for a writer.
-func openRegular(path string) (*os.File, int64, error) {
-	info, err := os.Stat(path)
+// read reads a file of limited length and makes a filter of it.
+func read[F any](r io.Reader, limitBytes int64, from func(*filterfile.File) (F, error)) (made F, err error) {
+	s, err := filterfile.Read(r, limitBytes)
 	if err != nil {
-		return nil, 0, fmt.Errorf("bloom: opening: %w", err)
+		return made, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, fmt.Errorf("%s: %w: not a regular file: use Read for a stream", path, ErrFormat)
-	}
-	file, err := os.Open(path)
+	f, err := from(s)
 	if err != nil {
-		return nil, 0, fmt.Errorf("bloom: opening: %w", err)
+		s.Close()
 	}
-	if info, err = file.Stat(); err != nil { // of the file now opened
-		file.Close()
-		return nil, 0, fmt.Errorf("bloom: opening: %w", err)
-	}
-	return file, info.Size(), nil
+	return f, err
+}
+
+// pairedPlan is the plan of a filter that a section of paired lines holds.
+func pairedPlan(keys uint64, rate float64, e *filterfile.Section) Plan {
+	return Plan{Keys: keys, Rate: rate, Bits: e.Blocks * kernel.BlockBits, Probes: int(e.Probes), Blocks: e.Blocks, Layout: PairedLines}
 }
 
 // Verify checks the bits of a filter from [Open] or [OpenUpdate] against the
@@ -160,7 +139,7 @@ func (f *Filter) Verify() error {
 		return nil
 	}
 	defer f.keepAlive()
-	return verifyMapped(f.memory.Bytes())
+	return filterfile.Verify(f.memory.Bytes())
 }
 
 // Verify checks the bits of a filter from [OpenScalable] or [OpenUpdateScalable]
@@ -170,27 +149,59 @@ func (f *Scalable) Verify() error {
 	defer c.unlock()
 	switch {
 	case f.update != nil:
-		return verifyMapped(f.update.newest.Bytes())
+		return f.update.Verify()
 	case f.readOnly:
-		return verifyMapped(c.layers[0].memory.Bytes())
+		return filterfile.Verify(c.layers[0].memory.Bytes())
 	}
 	return nil
 }
 
-// Lock takes the lock that [OpenUpdate] takes of the file at path, for who is
-// going to put another file in its place: held from before it is read until that
-// is done, it keeps out who would change in between what is then lost. The file
-// need not hold a filter. unlock gives the lock back.
+// Lock takes [OpenUpdate]'s lock on the file at path. Hold it from reading the file
+// until you have replaced it, so that no other process's changes in between are lost.
+// The file need not hold a filter. unlock gives the lock back.
 //
 // The error wraps [ErrLocked] if the file is open for update, or is the system's:
 // no such file, no permission to write, no locks.
-func Lock(path string) (unlock func(), err error) {
-	file, err := openLocked(path)
+func Lock(path string) (unlock func(), err error) { return filterfile.Lock(path) }
+
+// Image is the file of a filter that others may be adding to, made piece by piece as
+// it is asked for and kept nowhere: what only stores need, to send a filter of any
+// size to a slow reader. It has every key whose Add returned before it was made, and
+// perhaps some that are added until its last piece is read.
+//
+// All methods may be called by many goroutines at once. The filter must not be closed
+// before the last piece is read.
+type Image struct{ image *filterfile.Image }
+
+// Image returns the file that WriteTo would write.
+func (f *Shared) Image() (*Image, error) { return image(f.stored()) }
+
+// Image returns the file that WriteTo would write.
+func (f *Scalable) Image() (*Image, error) { return image(f.stored()) }
+
+// Image returns the file that WriteTo would write.
+func (w *Window) Image() (*Image, error) { return image(w.stored()) }
+
+func image(s *filterfile.File, err error) (*Image, error) {
 	if err != nil {
 		return nil, err
 	}
-	return func() {
-		memory.UnlockFile(file) // at once; see updater.close
-		file.Close()
-	}, nil
+	i, err := s.Image()
+	if err != nil {
+		return nil, err
+	}
+	return &Image{i}, nil
 }
+
+// Size is the length of the file in bytes.
+func (i *Image) Size() uint64 { return i.image.Size() }
+
+// Overhead is about how many bytes of memory the image takes.
+func (i *Image) Overhead() uint64 { return i.image.Overhead() }
+
+// Piece returns at most the given number of bytes of the file, which must be 2 MiB or
+// more, from the byte at on; none at the end. A piece begins at 0 or where another one
+// ended. The checksums at the file's end are those of the pieces as they were read, so
+// all others must have been read before the last one. A piece that is read again may
+// have more keys, and replaces the one read before. The error wraps [ErrFormat].
+func (i *Image) Piece(at uint64, most int) ([]byte, error) { return i.image.Piece(at, most) }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 )
@@ -26,10 +27,10 @@ type Filter struct {
 	bits     kernel.Paired
 	added    uint64 // adds that answered true
 	plan     Plan
-	asked    float64         // the rate in the Config that it was made by, else 0
-	memory   *memory.Mapping // that bits.Words lies in: a file, or room for many bits; nil for Go's heap
-	readOnly bool            // memory is a file, and only update may change it
-	update   *updater        // of the file, nil if it is not open for update
+	asked    float64             // the rate in the Config that it was made by, else 0
+	memory   *memory.Mapping     // that bits.Words lies in: a file, or room for many bits; nil for Go's heap
+	readOnly bool                // memory is a file, and only update may change it
+	update   *filterfile.Updater // of the file, nil if it is not open for update
 }
 
 // New returns an empty filter for n keys at false-positive rate p: with n
@@ -60,7 +61,7 @@ func (c Config) New() (*Filter, error) {
 }
 
 func newFilter(plan Plan, hash Hasher) (*Filter, error) {
-	words, mapping, err := newWords(plan.Blocks * kernel.WordsPerBlock)
+	words, mapping, err := memory.Words(plan.Blocks * kernel.WordsPerBlock)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func (f *Filter) Add(key []byte) bool {
 }
 
 // AddString is Add for a string: the same bytes give the same bits.
-func (f *Filter) AddString(key string) bool { return f.Add(stringBytes(key)) }
+func (f *Filter) AddString(key string) bool { return f.Add(memory.StringBytes(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (f *Filter) AddUint64(key uint64) bool { return f.AddHash(f.integer(key)) }
@@ -128,7 +129,7 @@ func (f *Filter) Contains(key []byte) bool {
 }
 
 // ContainsString is Contains for a string.
-func (f *Filter) ContainsString(key string) bool { return f.Contains(stringBytes(key)) }
+func (f *Filter) ContainsString(key string) bool { return f.Contains(memory.StringBytes(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (f *Filter) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }
@@ -312,37 +313,51 @@ func panicReadOnly() {
 }
 
 // stored lays the filter out as a file.
-func (f *Filter) stored() *stored {
+func (f *Filter) stored() *filterfile.File {
 	f.mustBeOpen()
-	return newStored(
-		header{kind: kindFilter, scheme: schemePaired, hash: f.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.noted()},
+	return filterfile.New(
+		filterfile.Header{Kind: filterfile.KindFilter, Scheme: filterfile.SchemePaired, Hash: f.id.stored(), Keys: f.plan.Keys, Rate: f.plan.Rate, Meta: f.noted()},
 		f.added,
-		[]section{{kind: sectionPaired, probes: uint32(f.plan.Probes), blocks: f.plan.Blocks}},
+		[]filterfile.Section{{Kind: filterfile.SectionPaired, Probes: uint32(f.plan.Probes), Blocks: f.plan.Blocks}},
 		[][]uint64{f.bits.Words},
 	)
 }
 
 // filterFrom makes the filter that a file holds.
-func filterFrom(s *stored) (*Filter, error) {
-	if err := s.mustHold(kindFilter); err != nil {
+func filterFrom(s *filterfile.File) (*Filter, error) {
+	if err := s.MustHold(filterfile.KindFilter); err != nil {
 		return nil, err
 	}
-	e := s.sections[0]
-	plan := pairedPlan(s.keys, s.rate, &e)
+	e := s.Sections[0]
+	plan := pairedPlan(s.Keys, s.Rate, &e)
 	f := &Filter{
-		bits:   kernel.Paired{Words: s.words[0], Blocks: e.blocks, Rows: kernel.RowsFor(plan.Probes / 2)},
-		Hasher: storedHasher(s.hash),
-		added:  s.added,
+		bits:   kernel.Paired{Words: s.Words[0], Blocks: e.Blocks, Rows: kernel.RowsFor(plan.Probes / 2)},
+		Hasher: storedHasher(s.Hash),
+		added:  s.Added,
 		plan:   plan,
-		memory: s.memory[0],
+		memory: s.Memory[0],
 	}
-	f.note(s.meta)
+	f.note(s.Meta)
 	return f, nil
+}
+
+// Prefault touches all of the filter's memory now, on all CPUs at once, so that
+// the system provides it before the first adds: they would otherwise wait for
+// each page in turn, which on virtual machines is slower than adding. It takes
+// the memory of the whole filter whatever is added later, and is of use above
+// some hundreds of megabytes.
+func (f *Filter) Prefault() {
+	if f.readOnly {
+		panicReadOnly()
+	}
+	f.mustBeOpen()
+	memory.Prefault(f.bits.Words)
+	f.keepAlive()
 }
 
 // FileBytes is the length of the file that WriteTo writes, known beforehand.
 func (f *Filter) FileBytes() int64 {
-	return int64(bodyOffset + f.plan.Bytes() + checksumBytes(f.plan.Bytes()))
+	return int64(filterfile.FileBytes(f.plan.Bytes()))
 }
 
 // WriteTo writes the filter as a file, in Bloomery's format (docs/format.md). It
@@ -350,7 +365,7 @@ func (f *Filter) FileBytes() int64 {
 // same bytes on every machine. The secret of a keyed filter is not written.
 func (f *Filter) WriteTo(w io.Writer) (int64, error) {
 	defer f.keepAlive()
-	return f.stored().writeTo(w)
+	return f.stored().WriteTo(w)
 }
 
 // Read reads a filter that WriteTo wrote and verifies all of it: every field,

@@ -3,6 +3,8 @@ package bloom
 import (
 	"fmt"
 	"math"
+
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // A Window's generation is a chain of its own, which begins with one layer. When a
@@ -21,11 +23,11 @@ import (
 //
 // A generation that n keys come into at once has 1 + log2(G) layers, rounded up. All
 // of them may have to hold n, as when the same keys are added again and again. A
-// file has room for maxSections layers. So with more than mostDoubling generations
+// file has room for filterfile.MaxSections layers. So with more than mostDoubling generations
 // the second layer makes room for n at once.
 
 // mostDoubling is the largest G with (G+1)(1 + log2(G)), rounded up, at most
-// maxSections.
+// filterfile.MaxSections.
 const mostDoubling = 11
 
 // share is s, a generation's part of the rate.
@@ -69,14 +71,14 @@ func (c WindowConfig) nextPlan(layers []Plan) (Plan, error) {
 // firstLike returns the plan for the first layers of a window that was stored: of
 // the size of those in the file. What older releases wrote had only first layers,
 // which took all of the generation's share; those that come get half of it.
-func (c WindowConfig) firstLike(sections []section) Plan {
+func (c WindowConfig) firstLike(sections []filterfile.Section) Plan {
 	e := &sections[0]
 	for i := range sections {
-		if sections[i].start != e.start { // of the newest generation
+		if sections[i].Start != e.Start { // of the newest generation
 			e = &sections[i]
 		}
 	}
-	stored := pairedPlan(e.keys, e.rate, e)
+	stored := pairedPlan(e.Keys, e.Rate, e)
 	if stored.Rate <= c.share()/2 {
 		return stored
 	}
@@ -89,24 +91,24 @@ func (c WindowConfig) firstLike(sections []section) Plan {
 
 // checkSections refuses what cannot be a window's layers, oldest first, and counts
 // the generations.
-func (c WindowConfig) checkSections(sections []section) (generations int, err error) {
+func (c WindowConfig) checkSections(sections []filterfile.Section) (generations int, err error) {
 	like, step := sections[0], c.step()
 	for i, e := range sections {
-		if plan := pairedPlan(e.keys, e.rate, &e); math.Abs(plan.RateAt(e.keys)-e.rate) > 1e-6*e.rate {
-			return 0, fmt.Errorf("%w: layer %d has a rate of %g, where its keys and bits give %g", ErrFormat, i, e.rate, plan.RateAt(e.keys))
+		if plan := pairedPlan(e.Keys, e.Rate, &e); math.Abs(plan.RateAt(e.Keys)-e.Rate) > 1e-6*e.Rate {
+			return 0, fmt.Errorf("%w: layer %d has a rate of %g, where its keys and bits give %g", ErrFormat, i, e.Rate, plan.RateAt(e.Keys))
 		}
-		if e.start < -maxTime || e.start > maxTime {
-			return 0, fmt.Errorf("%w: layer %d begins at %d, before or after all time", ErrFormat, i, e.start)
+		if e.Start < -maxTime || e.Start > maxTime {
+			return 0, fmt.Errorf("%w: layer %d begins at %d, before or after all time", ErrFormat, i, e.Start)
 		}
-		if i > 0 && e.start == sections[i-1].start {
+		if i > 0 && e.Start == sections[i-1].Start {
 			continue
 		}
 		// turn counts on generations not being closer than a step: then one is always
 		// dropped before the clean first layers run out.
-		if i > 0 && e.start-sections[i-1].start < step {
-			return 0, fmt.Errorf("%w: the generation of layer %d begins at %d, less than a step after the one before", ErrFormat, i, e.start)
+		if i > 0 && e.Start-sections[i-1].Start < step {
+			return 0, fmt.Errorf("%w: the generation of layer %d begins at %d, less than a step after the one before", ErrFormat, i, e.Start)
 		}
-		if e.blocks != like.blocks || e.probes != like.probes {
+		if e.Blocks != like.Blocks || e.Probes != like.Probes {
 			return 0, fmt.Errorf("%w: layer %d is not like the first ones of other generations", ErrFormat, i)
 		}
 		generations++
@@ -175,8 +177,8 @@ func (w *Window) nextLayer(c *chain, plans []Plan, keys uint64, bounded bool) (*
 	if bounded && w.limits.room(1, keys) == 0 {
 		return nil, fmt.Errorf("%w: its newest generation holds the %d keys that it may have", ErrFull, keys)
 	}
-	if len(c.layers) == maxSections {
-		return nil, fmt.Errorf("%w: there are %d layers already", ErrRate, maxSections)
+	if len(c.layers) == filterfile.MaxSections {
+		return nil, fmt.Errorf("%w: there are %d layers already", ErrRate, filterfile.MaxSections)
 	}
 	plan, err := w.config.nextPlan(plans)
 	if err != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/bits"
 
+	"github.com/bloomery/bloom/internal/filterfile"
+	"github.com/bloomery/bloom/internal/memory"
 	"github.com/cespare/xxhash/v2"
 	"github.com/dchest/siphash"
 	"github.com/zeebo/xxh3"
@@ -88,8 +90,18 @@ func newHasher(seed uint64, secret []byte) (Hasher, error) {
 	return h, nil
 }
 
+// stored is the identity as files have it, and hashIdentity the way back.
+func (id HashIdentity) stored() filterfile.Hash {
+	return filterfile.Hash{Algorithm: uint32(id.Algorithm), Key: id.Key}
+}
+
+func hashIdentity(h filterfile.Hash) HashIdentity {
+	return HashIdentity{HashAlgorithm(h.Algorithm), h.Key} // below 256: filterfile knows it
+}
+
 // storedHasher is the hasher of a filter that was read: a keyed one is locked.
-func storedHasher(id HashIdentity) Hasher {
+func storedHasher(h filterfile.Hash) Hasher {
+	id := hashIdentity(h)
 	return Hasher{id: id, locked: id.Algorithm == SipHash}
 }
 
@@ -176,7 +188,7 @@ func (h *Hasher) slowBytes(key []byte) uint64 {
 }
 
 // HashString is Hash for a string: the same bytes have the same hash.
-func (h *Hasher) HashString(key string) uint64 { return h.Hash(stringBytes(key)) }
+func (h *Hasher) HashString(key string) uint64 { return h.Hash(memory.StringBytes(key)) }
 
 // integer hashes the eight little-endian bytes of key.
 func (h *Hasher) integer(key uint64) uint64 {

@@ -3,6 +3,8 @@ package bloom
 import (
 	"maps"
 	"sync/atomic"
+
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // Metadata is the part of a filter that describes it to people and programs: pairs
@@ -20,7 +22,7 @@ func (m *Metadata) Meta() map[string]string { return maps.Clone(m.noted()) }
 // error wraps [ErrLimit] and nothing has changed. The next WriteTo or Save writes
 // them; a file that is open, for reading or for update, keeps those it has.
 func (m *Metadata) SetMeta(meta map[string]string) error {
-	if _, err := appendMeta(nil, meta); err != nil {
+	if err := filterfile.CheckMeta(meta); err != nil {
 		return err
 	}
 	m.note(maps.Clone(meta))

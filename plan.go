@@ -3,6 +3,7 @@ package bloom
 import (
 	"fmt"
 
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/rate"
 	"github.com/bloomery/bloom/internal/sizing"
@@ -133,8 +134,8 @@ func (p Plan) String() string {
 func ClassicBitsPerKey(p float64) float64 { return rate.Textbook(p) }
 
 const (
-	maxProbes   = 16 // of paired lines
-	splitProbes = 8  // of split blocks
+	maxProbes   = filterfile.MaxPairedProbes
+	splitProbes = filterfile.SplitProbes
 
 	maxKeys = sizing.MaxKeys
 )

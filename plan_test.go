@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
 	"github.com/bloomery/bloom/internal/rate"
 )
 
@@ -403,7 +404,7 @@ func TestBlockArithmetic(t *testing.T) {
 	// The kernel does as much: a key's bits are all in its block.
 	for range 2000 {
 		blocks := random.Uint64N(20) + 1
-		words, _, err := newWords(blocks * kernel.WordsPerBlock)
+		words, _, err := memory.Words(blocks * kernel.WordsPerBlock)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomery/bloom/internal/elementary"
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
 )
 
@@ -41,7 +42,7 @@ type Scalable struct {
 
 	config ScalableConfig
 	chain  atomic.Pointer[chain]
-	update *updater // of the file that the layers are in, nil if they are in memory
+	update *filterfile.Updater // of the file that the layers are in, nil if they are in memory
 
 	readOnly bool // from OpenScalable
 }
@@ -485,28 +486,28 @@ func (f *Scalable) mustBeWritable() {
 
 // stored is the filter as it is written while others add to it: the layers of this
 // moment. A layer that is begun later is not in the file.
-func (f *Scalable) stored() (*stored, error) {
+func (f *Scalable) stored() (*filterfile.File, error) {
 	c := f.chain.Load()
 	c.mustBeOpen()
 	sections, words := c.sections()
 	added := uint64(0)
 	for _, e := range sections {
-		added += e.added
+		added += e.Added
 	}
-	s := newStored(f.header(), added, sections, words)
-	s.live = c
+	s := filterfile.New(f.header(), added, sections, words)
+	s.Live = c
 	return s, nil
 }
 
-func (f *Scalable) header() header {
-	return header{
-		kind:       kindScalable,
-		scheme:     schemePaired,
-		hash:       f.id,
-		keys:       f.config.First,
-		rate:       f.config.Rate,
-		meta:       f.noted(),
-		parameters: [2]uint64{uint64(f.config.Growth), f.config.Budget},
+func (f *Scalable) header() filterfile.Header {
+	return filterfile.Header{
+		Kind:       filterfile.KindScalable,
+		Scheme:     filterfile.SchemePaired,
+		Hash:       f.id.stored(),
+		Keys:       f.config.First,
+		Rate:       f.config.Rate,
+		Meta:       f.noted(),
+		Parameters: [2]uint64{uint64(f.config.Growth), f.config.Budget},
 	}
 }
 
@@ -523,21 +524,21 @@ func (f *Scalable) lockedChain() *chain {
 	}
 }
 
-func scalableFrom(s *stored) (*Scalable, error) {
-	if err := s.mustHold(kindScalable); err != nil {
+func scalableFrom(s *filterfile.File) (*Scalable, error) {
+	if err := s.MustHold(filterfile.KindScalable); err != nil {
 		return nil, err
 	}
-	growth := s.parameters[0]
-	if growth < 2 || growth > maxGrowth || s.rate <= 0 || s.rate >= 1 {
-		return nil, fmt.Errorf("%w: growth %d at rate %g", ErrFormat, growth, s.rate)
+	growth := s.Parameters[0]
+	if growth < 2 || growth > maxGrowth || s.Rate <= 0 || s.Rate >= 1 {
+		return nil, fmt.Errorf("%w: growth %d at rate %g", ErrFormat, growth, s.Rate)
 	}
 	f := &Scalable{
-		config: ScalableConfig{First: s.keys, Rate: s.rate, Growth: int(growth), Budget: s.parameters[1]},
-		Hasher: storedHasher(s.hash),
+		config: ScalableConfig{First: s.Keys, Rate: s.Rate, Growth: int(growth), Budget: s.Parameters[1]},
+		Hasher: storedHasher(s.Hash),
 	}
-	f.note(s.meta)
-	if s.hash.Algorithm == XXH3 {
-		f.config.Seed = s.hash.Key
+	f.note(s.Meta)
+	if HashAlgorithm(s.Hash.Algorithm) == XXH3 {
+		f.config.Seed = s.Hash.Key
 	}
 	layers := layersFrom(s, f.Hasher)
 	room := layerRoom(layers[0].plan) - int64(min(layers[0].added(), math.MaxInt64))
@@ -562,7 +563,7 @@ func (f *Scalable) WriteTo(w io.Writer) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.writeTo(w)
+	return s.WriteTo(w)
 }
 
 // Save writes the filter to a file at path; see [Filter.Save].
@@ -578,7 +579,7 @@ func LoadScalable(path string) (*Scalable, error) { return load(path, scalableIn
 
 // scalableInMemory makes the filter that a file holds. If the file was written while
 // keys were added, the newest layer has less room than its count says.
-func scalableInMemory(s *stored) (*Scalable, error) {
+func scalableInMemory(s *filterfile.File) (*Scalable, error) {
 	f, err := scalableFrom(s)
 	if err != nil {
 		return nil, err

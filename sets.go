@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/internal/memory"
 	"github.com/bloomery/bloom/internal/rate"
 )
 
@@ -240,7 +241,7 @@ func (f *SplitBlock) Fold(by uint64) (*SplitBlock, error) {
 	}
 	g := &SplitBlock{Hasher: f.Hasher, plan: f.plan.folded(by), added: f.added}
 	g.note(f.noted())
-	words, mapping, err := newWords(g.plan.Blocks * kernel.SplitBlockWords)
+	words, mapping, err := memory.Words(g.plan.Blocks * kernel.SplitBlockWords)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"io"
 	"runtime"
 
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 )
@@ -204,20 +205,20 @@ func (f *Shared) WriteTo(w io.Writer) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.writeTo(w)
+	return s.WriteTo(w)
 }
 
 // stored is the filter as it is written while others add to it.
-func (f *Shared) stored() (*stored, error) {
+func (f *Shared) stored() (*filterfile.File, error) {
 	f.mustBeOpen()
 	added := f.added() // before the bits, so that it never counts a key that is not there
-	s := newStored(
-		header{kind: kindFilter, scheme: schemePaired, hash: f.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.noted()},
+	s := filterfile.New(
+		filterfile.Header{Kind: filterfile.KindFilter, Scheme: filterfile.SchemePaired, Hash: f.id.stored(), Keys: f.plan.Keys, Rate: f.plan.Rate, Meta: f.noted()},
 		added,
-		[]section{{kind: sectionPaired, probes: uint32(f.plan.Probes), blocks: f.plan.Blocks}},
+		[]filterfile.Section{{Kind: filterfile.SectionPaired, Probes: uint32(f.plan.Probes), Blocks: f.plan.Blocks}},
 		[][]uint64{f.bits.Words},
 	)
-	s.live = f
+	s.Live = f
 	return s, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 	"github.com/cespare/xxhash/v2"
@@ -51,7 +52,7 @@ func (c Config) NewSplitBlock() (*SplitBlock, error) {
 	if hash.id.Algorithm == XXH3 {
 		hash.id.Algorithm = XXH64
 	}
-	words, mapping, err := newWords(plan.Blocks * kernel.SplitBlockWords)
+	words, mapping, err := memory.Words(plan.Blocks * kernel.SplitBlockWords)
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +79,7 @@ func (f *SplitBlock) Add(key []byte) bool {
 }
 
 // AddString is Add for a string: the same bytes give the same bits.
-func (f *SplitBlock) AddString(key string) bool { return f.Add(stringBytes(key)) }
+func (f *SplitBlock) AddString(key string) bool { return f.Add(memory.StringBytes(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (f *SplitBlock) AddUint64(key uint64) bool { return f.AddHash(f.integer(key)) }
@@ -97,7 +98,7 @@ func (f *SplitBlock) AddHash(h uint64) bool {
 func (f *SplitBlock) Contains(key []byte) bool { return f.ContainsHash(f.hashOf(key)) }
 
 // ContainsString is Contains for a string.
-func (f *SplitBlock) ContainsString(key string) bool { return f.Contains(stringBytes(key)) }
+func (f *SplitBlock) ContainsString(key string) bool { return f.Contains(memory.StringBytes(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (f *SplitBlock) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }
@@ -194,7 +195,7 @@ func measureSplitBlock(words []uint64) (rate float64, set int) {
 // there is no memory for it.
 func (f *SplitBlock) Clone() *SplitBlock {
 	f.mustBeOpen()
-	words, mapping, err := newWords(uint64(len(f.bits.Words)))
+	words, mapping, err := memory.Words(uint64(len(f.bits.Words)))
 	if err != nil {
 		panic(err)
 	}
@@ -249,37 +250,37 @@ func (f *SplitBlock) String() string { return fmt.Sprintf("split blocks: %v; %v"
 func (f *SplitBlock) keepAlive() { runtime.KeepAlive(f) }
 
 // stored lays the filter out as a file.
-func (f *SplitBlock) stored() *stored {
+func (f *SplitBlock) stored() *filterfile.File {
 	f.mustBeOpen()
-	return newStored(
-		header{kind: kindSplitBlock, scheme: schemeSplit, hash: f.id, keys: f.plan.Keys, rate: f.plan.Rate, meta: f.noted()},
+	return filterfile.New(
+		filterfile.Header{Kind: filterfile.KindSplitBlock, Scheme: filterfile.SchemeSplit, Hash: f.id.stored(), Keys: f.plan.Keys, Rate: f.plan.Rate, Meta: f.noted()},
 		f.added,
-		[]section{{kind: sectionSplit, probes: splitProbes, blocks: f.plan.Blocks}},
+		[]filterfile.Section{{Kind: filterfile.SectionSplit, Probes: splitProbes, Blocks: f.plan.Blocks}},
 		[][]uint64{f.bits.Words},
 	)
 }
 
 // splitBlockFrom makes the filter that a file holds.
-func splitBlockFrom(s *stored) (*SplitBlock, error) {
-	if err := s.mustHold(kindSplitBlock); err != nil {
+func splitBlockFrom(s *filterfile.File) (*SplitBlock, error) {
+	if err := s.MustHold(filterfile.KindSplitBlock); err != nil {
 		return nil, err
 	}
-	e := s.sections[0]
+	e := s.Sections[0]
 	f := &SplitBlock{
-		bits:   kernel.Split{Words: s.words[0], Blocks: e.blocks},
-		Hasher: storedHasher(s.hash),
-		added:  s.added,
-		plan:   Plan{Keys: s.keys, Rate: s.rate, Bits: e.blocks * kernel.SplitBlockBits, Probes: splitProbes, Blocks: e.blocks, Layout: SplitBlocks},
-		memory: s.memory[0],
+		bits:   kernel.Split{Words: s.Words[0], Blocks: e.Blocks},
+		Hasher: storedHasher(s.Hash),
+		added:  s.Added,
+		plan:   Plan{Keys: s.Keys, Rate: s.Rate, Bits: e.Blocks * kernel.SplitBlockBits, Probes: splitProbes, Blocks: e.Blocks, Layout: SplitBlocks},
+		memory: s.Memory[0],
 	}
-	f.note(s.meta)
+	f.note(s.Meta)
 	return f, nil
 }
 
 // WriteTo writes the filter as a file; see [Filter.WriteTo].
 func (f *SplitBlock) WriteTo(w io.Writer) (int64, error) {
 	defer f.keepAlive()
-	return f.stored().writeTo(w)
+	return f.stored().WriteTo(w)
 }
 
 // Save writes the filter to a file at path; see [Filter.Save].

@@ -2,7 +2,9 @@ package bloom
 
 import (
 	"fmt"
+	"math"
 
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
 )
 
@@ -62,17 +64,17 @@ import (
 // on big-endian machines, the error always wraps [errors.ErrUnsupported]; use Load
 // and Save there.
 func OpenUpdate(path string) (*Filter, error) {
-	u, s, err := openUpdate(path)
+	u, s, err := filterfile.OpenUpdate(path)
 	if err != nil {
 		return nil, err
 	}
 	f, err := filterFrom(s)
 	if err == nil {
-		err = u.mend(s, nil)
+		err = u.Mend(s, nil)
 	}
 	if err != nil {
-		s.close()
-		u.close()
+		s.Close()
+		u.Close()
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	f.readOnly, f.update = true, u
@@ -97,20 +99,19 @@ func (c Config) Create(path string, meta map[string]string) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &stored{
-		header: header{kind: kindFilter, scheme: schemePaired, hash: hash.id, keys: plan.Keys, rate: plan.Rate, meta: meta},
-		state: newState(0, []section{{
-			kind: sectionPaired, probes: uint32(plan.Probes), blocks: plan.Blocks, length: plan.Bytes(),
-		}}),
-	}
-	u, err := createUpdate(path, s)
+	s := filterfile.NewEmpty(
+		filterfile.Header{Kind: filterfile.KindFilter, Scheme: filterfile.SchemePaired, Hash: hash.id.stored(), Keys: plan.Keys, Rate: plan.Rate, Meta: meta},
+		[]filterfile.Section{{
+			Kind: filterfile.SectionPaired, Probes: uint32(plan.Probes), Blocks: plan.Blocks, Length: plan.Bytes(),
+		}})
+	u, err := filterfile.Create(path, s)
 	if err != nil {
 		return nil, err
 	}
 	f, err := filterFrom(s)
 	if err != nil {
-		s.close()
-		u.close()
+		s.Close()
+		u.Close()
 		return nil, err
 	}
 	f.Hasher, f.plan, f.readOnly, f.update = hash, plan, true, u
@@ -132,13 +133,13 @@ func (f *Filter) Sync() error {
 		return nil
 	}
 	defer f.keepAlive()
-	return f.update.sync(func(s *state) { s.added = f.added })
+	return f.update.Sync(func(s *filterfile.State) { s.Added = f.added })
 }
 
 // Recovered reports whether [OpenUpdate] found the file as a writer leaves it
 // that did not get to its end, and mended it. Then every key of its last Sync is
 // there, and all others that it added or some of them.
-func (f *Filter) Recovered() bool { return f.update != nil && f.update.recovered }
+func (f *Filter) Recovered() bool { return f.update != nil && f.update.Recovered() }
 
 // closeUpdate is Close: the error is that of the last Sync, if there is one.
 func (f *Filter) closeUpdate() error {
@@ -148,7 +149,7 @@ func (f *Filter) closeUpdate() error {
 	if unmapErr := f.memory.Close(); err == nil {
 		err = unmapErr
 	}
-	if closeErr := u.close(); err == nil { // last, as it lets the next writer in
+	if closeErr := u.Close(); err == nil { // last, as it lets the next writer in
 		err = closeErr
 	}
 	return err
@@ -161,16 +162,16 @@ func (f *Filter) addToFile(h uint64) bool {
 		f.mustBeOpen()
 		panicReadOnly()
 	}
-	if !u.changing.Load() {
+	if !u.Changing() {
 		if f.ContainsHash(h) {
 			return false
 		}
-		u.begin()
+		u.Begin()
 	}
 	isNew := f.bits.Add(h)
 	if isNew {
 		f.added++
-		u.touch(h)
+		u.Touch(h)
 	}
 	f.keepAlive()
 	return isNew
@@ -187,22 +188,171 @@ func (f *Filter) addManyToFile(hashes []uint64, isNew []bool) int {
 
 func (f *Filter) addPartToFile(hashes []uint64, isNew []bool) int {
 	u := f.update
-	if !u.changing.Load() {
+	if !u.Changing() {
 		if f.containsBatch(hashes, isNew, new(kernel.Recent)) == len(hashes) {
 			clear(isNew)
 			return 0
 		}
-		u.begin()
+		u.Begin()
 	}
 	added := f.bits.AddBatch(hashes, isNew)
-	if added > 0 && u.bare.Load() > 0 {
+	if added > 0 && u.Unmarked() > 0 {
 		for i, is := range isNew {
 			if is {
-				u.touch(hashes[i])
+				u.Touch(hashes[i])
 			}
 		}
 	}
 	f.added += uint64(added)
 	f.keepAlive()
 	return added
+}
+
+// OpenUpdateScalable maps the file at path, which holds a Scalable, to be added
+// to in place: all that [OpenUpdate] says of a Filter holds for it as well. When
+// it grows, the file does, by a section for the new layer; if the disk has no
+// room for that, [Scalable.Err] says so, and wraps [ErrBudget].
+//
+// Any number of goroutines may add, look up and call Sync. Adds wait for a Sync
+// that is under way, and lookups do not. Clear panics.
+//
+// A layer that was being filled when its writer was killed counts the keys that
+// its bits show, so that the rate is kept.
+func OpenUpdateScalable(path string) (*Scalable, error) {
+	u, s, err := filterfile.OpenUpdate(path)
+	if err != nil {
+		return nil, err
+	}
+	var f *Scalable
+	if err = s.MustHold(filterfile.KindScalable); err == nil && !s.Clean {
+		recount(s)
+	}
+	if err == nil {
+		f, err = scalableFrom(s)
+	}
+	if err == nil {
+		err = u.Mend(s, f.countLayers)
+	}
+	if err != nil {
+		s.Close()
+		u.Close()
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	f.update = u
+	return f, nil
+}
+
+// recount corrects the count of the newest layer, which is that of the last Sync, by
+// the layer's bits.
+func recount(s *filterfile.File) {
+	last := len(s.Sections) - 1
+	e := &s.Sections[last]
+	layer := Filter{
+		bits: kernel.Paired{Words: s.Words[last], Blocks: e.Blocks},
+		plan: pairedPlan(e.Keys, e.Rate, e),
+	}
+	held := uint64(math.Ceil(min(layer.Report().Keys, maxKeys)))
+	if held > e.Added {
+		s.Added += held - e.Added
+		e.Added = held
+	}
+}
+
+// Create makes a file with an empty filter at path, and opens it as
+// [OpenUpdateScalable] does; see [Config.Create].
+func (c ScalableConfig) Create(path string) (*Scalable, error) {
+	f, plan, err := c.planned()
+	if err != nil {
+		return nil, err
+	}
+	s := filterfile.NewEmpty(f.header(), []filterfile.Section{layerSection(plan)})
+	u, err := filterfile.Create(path, s)
+	if err != nil {
+		return nil, err
+	}
+	layers := layersFrom(s, f.Hasher)
+	f.chain.Store(newChain(layers, layerRoom(plan)))
+	f.update = u
+	return f, nil
+}
+
+// layerSection is the section of an empty layer.
+func layerSection(plan Plan) filterfile.Section {
+	return filterfile.Section{
+		Kind: filterfile.SectionPaired, Probes: uint32(plan.Probes), Blocks: plan.Blocks, Length: plan.Bytes(),
+		Keys: plan.Keys, Rate: plan.Rate,
+	}
+}
+
+// Sync makes durable what was added to a filter from [OpenUpdateScalable] or
+// [ScalableConfig.Create]: every key whose Add returned before; see
+// [Filter.Sync].
+func (f *Scalable) Sync() error {
+	if f.update == nil {
+		return nil
+	}
+	c := f.lockedChain()
+	defer c.unlock()
+	return f.update.Sync(f.countLayers)
+}
+
+// countLayers puts the layers' adds into the state.
+func (f *Scalable) countLayers(s *filterfile.State) {
+	layers := f.chain.Load().layers // the newest first
+	s.Added = 0
+	for i := range s.Sections {
+		n := layers[len(layers)-1-i].added()
+		s.Sections[i].Added = n
+		s.Added += n
+	}
+}
+
+// Recovered reports whether the file was mended; see [Filter.Recovered].
+func (f *Scalable) Recovered() bool { return f.update != nil && f.update.Recovered() }
+
+// touch is for who is about to add keys to the newest layer of a file, and holds
+// a gate.
+func (f *Scalable) touch(hashes ...uint64) {
+	if len(hashes) > 0 {
+		f.update.Begin()
+	}
+	for _, h := range hashes {
+		f.update.Touch(h)
+	}
+}
+
+// nextLayer makes the newest layer: at the end of the file, if there is one to
+// update.
+func (f *Scalable) nextLayer(plan Plan) (*Shared, error) {
+	if f.update == nil {
+		return newLayer(plan, f.Hasher)
+	}
+	if len(f.update.Sections) == filterfile.MaxSections {
+		return nil, fmt.Errorf("%w: the file has %d layers already", ErrRate, filterfile.MaxSections)
+	}
+	words, mapping, err := f.update.Append(layerSection(plan))
+	if err != nil {
+		return nil, err
+	}
+	return &Shared{
+		bits:    kernel.Paired{Words: words, Blocks: plan.Blocks, Rows: kernel.RowsFor(plan.Probes / 2)},
+		stripes: kernel.NewStripes(plan.Blocks),
+		Hasher:  f.Hasher,
+		plan:    plan,
+		memory:  mapping,
+	}, nil
+}
+
+// closeUpdate is Close.
+func (f *Scalable) closeUpdate() error {
+	u := f.update
+	err := f.Sync()
+	f.update = nil
+	if unmapErr := f.chain.Load().close(); err == nil {
+		err = unmapErr
+	}
+	if closeErr := u.Close(); err == nil {
+		err = closeErr
+	}
+	return err
 }

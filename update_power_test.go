@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/memory"
 )
 
@@ -87,8 +88,8 @@ func (d *powerDisk) left(rng *rand.Rand) []byte {
 		}
 	}
 	if rng.IntN(8) == 0 { // the sector under the head
-		at := rng.IntN(3) * pageBytes / 2
-		from := bodyOffset - 2*pageBytes + at
+		at := rng.IntN(3) * filterfile.PageBytes / 2
+		from := filterfile.BodyOffset - 2*filterfile.PageBytes + at
 		copy(file[from:from+rng.IntN(sectorBytes)], pick()[from:])
 	}
 	return file
@@ -105,14 +106,14 @@ type powered interface {
 
 var poweredKinds = []struct {
 	name   string
-	create func(path string) (powered, *updater)
+	create func(path string) (powered, *filterfile.Updater)
 	open   func(path string) (powered, error)
 	load   func(path string) (powered, error)
 	files  int // that are tried at each call
 }{
 	{
 		"Filter",
-		func(path string) (powered, *updater) {
+		func(path string) (powered, *filterfile.Updater) {
 			f, err := Config{Bits: 8 * 200 * sectorBytes, Rate: 0.001}.Create(path, nil)
 			if err != nil {
 				panic(err)
@@ -124,8 +125,8 @@ var poweredKinds = []struct {
 		3,
 	}, {
 		"Filter of more than a MiB",
-		func(path string) (powered, *updater) {
-			f, err := Config{Bits: 8 * (checksumSpan + 100*sectorBytes), Rate: 0.001}.Create(path, nil)
+		func(path string) (powered, *filterfile.Updater) {
+			f, err := Config{Bits: 8 * (filterfile.SpanBytes + 100*sectorBytes), Rate: 0.001}.Create(path, nil)
 			if err != nil {
 				panic(err)
 			}
@@ -136,7 +137,7 @@ var poweredKinds = []struct {
 		1,
 	}, {
 		"Scalable",
-		func(path string) (powered, *updater) {
+		func(path string) (powered, *filterfile.Updater) {
 			f, err := ScalableConfig{First: 100, Rate: 0.001}.Create(path)
 			if err != nil {
 				panic(err)
@@ -178,9 +179,9 @@ func TestUpdatePowerFails(t *testing.T) {
 			rng := rand.New(rand.NewPCG(3, uint64(i)))
 			path, left := filepath.Join(t.TempDir(), "seen"), filepath.Join(t.TempDir(), "left")
 			f, u := kind.create(path)
-			d := &powerDisk{File: u.file, path: u.path, t: t, failure: func(string) error { return nil }}
+			d := &powerDisk{File: u.File(), path: u.Path(), t: t, failure: func(string) error { return nil }}
 			d.synced = d.now()
-			u.disk = d
+			u.Disk = d
 			key, safe := uint64(0), uint64(0)
 			var whole, mended, refused int
 			d.onCall = func() {
@@ -285,27 +286,27 @@ func TestUpdatePowerFailsInMending(t *testing.T) {
 	for _, torn := range []int{0, 1, 2} { // state page that is damaged; without one, the clean flag is missing
 		file := bytes.Clone(clean)
 		if torn > 0 {
-			file[torn*pageBytes+100] ^= 1
+			file[torn*filterfile.PageBytes+100] ^= 1
 		} else {
-			s, err := decodeHead(file[:bodyOffset])
+			s, err := filterfile.DecodeHead(file[:filterfile.BodyOffset])
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.clean = false
-			s.generation++
-			copy(file[(3-s.page)*pageBytes:], s.state.encode())
+			s.Clean = false
+			s.Generation++
+			copy(file[(3-s.Page)*filterfile.PageBytes:], s.State.Encode())
 		}
 		for i := range 20 { // bits that were set since
-			file[bodyOffset+777*i] |= 1 << (i % 8)
+			file[filterfile.BodyOffset+777*i] |= 1 << (i % 8)
 		}
 		if err := os.WriteFile(path, file, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		u, s, err := openUpdate(path)
+		u, s, err := filterfile.OpenUpdate(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		d := &powerDisk{File: u.file, path: u.path, t: t, failure: func(string) error { return nil }}
+		d := &powerDisk{File: u.File(), path: u.Path(), t: t, failure: func(string) error { return nil }}
 		d.synced = d.now()
 		d.onCall = func() {
 			for range 3 {
@@ -324,12 +325,12 @@ func TestUpdatePowerFailsInMending(t *testing.T) {
 				}
 			}
 		}
-		u.disk = d
-		if err := u.mend(s, nil); err != nil || !u.recovered || d.calls < 5 {
-			t.Errorf("damaged page %d: mended with %d calls, recovered %v, %v", torn, d.calls, u.recovered, err)
+		u.Disk = d
+		if err := u.Mend(s, nil); err != nil || !u.Recovered() || d.calls < 5 {
+			t.Errorf("damaged page %d: mended with %d calls, recovered %v, %v", torn, d.calls, u.Recovered(), err)
 		}
-		s.close()
-		u.close()
+		s.Close()
+		u.Close()
 		if _, err := Load(path); err != nil {
 			t.Error(err)
 		}
@@ -339,7 +340,7 @@ func TestUpdatePowerFailsInMending(t *testing.T) {
 // abandon leaves the file as a process that is killed does.
 func abandon(f *Filter) {
 	f.memory.Close()
-	f.update.file.Close()
+	f.update.File().Close()
 }
 
 // TestUpdateDiskFails: at the first call that fails the file is left alone, every
@@ -359,14 +360,14 @@ func TestUpdateDiskFails(t *testing.T) {
 				f.Close()
 			}
 			f, u := kind.create(path)
-			d := &powerDisk{File: u.file, path: u.path, t: t, onCall: func() {}}
+			d := &powerDisk{File: u.File(), path: u.Path(), t: t, onCall: func() {}}
 			d.failure = func(call string) error {
 				if d.calls >= at {
 					return broken
 				}
 				return nil
 			}
-			u.disk = d
+			u.Disk = d
 			key, safe := uint64(0), uint64(0)
 			var failed error
 			for round := range 6 {
@@ -427,7 +428,7 @@ func TestUpdateDiskFails(t *testing.T) {
 // TestUpdateMarks: a file has the right checksums whatever MiB its keys fell in.
 func TestUpdateMarks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seen")
-	f, err := Config{Bits: 8 * (5*checksumSpan + sectorBytes), Rate: 0.001}.Create(path, nil)
+	f, err := Config{Bits: 8 * (5*filterfile.SpanBytes + sectorBytes), Rate: 0.001}.Create(path, nil)
 	if err != nil {
 		t.Skip("files cannot be changed in place here: ", err)
 	}
@@ -435,7 +436,7 @@ func TestUpdateMarks(t *testing.T) {
 	for round := range 40 {
 		f.AddHash(rng.Uint64())
 		f.AddHashes([]uint64{rng.Uint64(), rng.Uint64()}[:round%3], nil)
-		if f.update.bare.Load() < 2 {
+		if f.update.Unmarked() < 2 {
 			t.Fatal("too many MiB have a mark: the test shows nothing")
 		}
 		if err := f.Sync(); err != nil {
@@ -484,9 +485,9 @@ func TestUpdateMarksOfLayers(t *testing.T) {
 	}
 	f.AddHash(1<<64 - 2) // in the last block
 	layers := f.chain.Load().layers
-	if len(layers) != 2 || f.update.bare.Load() < 5 || len(layers[1].bits.Words)*8 < checksumSpan {
+	if len(layers) != 2 || f.update.Unmarked() < 5 || len(layers[1].bits.Words)*8 < filterfile.SpanBytes {
 		t.Fatalf("%d layers, the first of %d words, %d of %d MiB have no mark: the test shows nothing",
-			len(layers), len(layers[1].bits.Words), f.update.bare.Load(), len(f.update.marks))
+			len(layers), len(layers[1].bits.Words), f.update.Unmarked(), f.update.Spans())
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
@@ -509,14 +510,14 @@ func TestUpdateNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer probe.Close()
-	if err := reserve(probe, 0, far); errors.Is(err, errors.ErrUnsupported) {
+	if err := filterfile.Reserve(probe, 0, far); errors.Is(err, errors.ErrUnsupported) {
 		t.Skip("the file system has no call for it: ", err)
 	} else if !errors.Is(err, syscall.ENOSPC) {
 		t.Fatalf("reserve of %d bytes: got error %v", int64(far), err)
 	}
 
-	s := &stored{header: header{kind: kindFilter, scheme: schemePaired, keys: 1}, state: newState(0, []section{{length: far}})}
-	u, err := createUpdate(filepath.Join(directory, "new"), s)
+	s := filterfile.NewEmpty(filterfile.Header{Kind: filterfile.KindFilter, Scheme: filterfile.SchemePaired, Keys: 1}, []filterfile.Section{{Length: far}})
+	u, err := filterfile.Create(filepath.Join(directory, "new"), s)
 	if !memory.LittleEndian {
 		if !errors.Is(err, errors.ErrUnsupported) {
 			t.Errorf("creating a file on a big-endian machine: got error %v", err)
@@ -524,10 +525,10 @@ func TestUpdateNoRoom(t *testing.T) {
 		return
 	}
 	if err == nil {
-		t.Fatalf("creating %d bytes: %v", s.fileBytes, u)
+		t.Fatalf("creating %d bytes: %v", s.FileBytes, u)
 	}
 	if !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("creating %d bytes: got error %v", s.fileBytes, err)
+		t.Errorf("creating %d bytes: got error %v", s.FileBytes, err)
 	}
 	if entries, err := os.ReadDir(directory); err != nil || len(entries) != 1 {
 		t.Errorf("creating failed and left %v behind, %v", entries, err)
@@ -539,7 +540,7 @@ func TestUpdateNoRoom(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.AddUint64(1)
-	if _, _, err := f.update.append(section{length: far}); !errors.Is(err, ErrBudget) || !errors.Is(err, syscall.ENOSPC) {
+	if _, _, err := f.update.Append(filterfile.Section{Length: far}); !errors.Is(err, ErrBudget) || !errors.Is(err, syscall.ENOSPC) {
 		t.Errorf("appending %d bytes: got error %v", int64(far), err)
 	}
 	for key := range uint64(1000) { // it can still grow by less

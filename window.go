@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // Window is a filter that forgets. A key is found for the time T after it was
@@ -99,7 +101,7 @@ const (
 
 	// maxGenerations of two layers each are as many layers as a file can hold.
 	// Files may have more generations, from when each had one layer.
-	maxGenerations       = maxSections/2 - 1
+	maxGenerations       = filterfile.MaxSections/2 - 1
 	maxStoredGenerations = 60
 
 	// maxSpan and maxTime, in nanoseconds, keep sums of times from overflowing:
@@ -472,59 +474,59 @@ func (w *Window) SetSecret(secret []byte) error {
 // they are forgotten too soon, but never remembered too long. They were added after
 // the call, so nothing was promised of them; and keys that were there at the call are
 // lost only when their time is over.
-func (w *Window) stored() (*stored, error) {
+func (w *Window) stored() (*filterfile.File, error) {
 	c := w.chain.Load()
 	c.mustBeOpen()
 	sections, words := c.sections()
 	added := uint64(0)
 	for i := range sections {
-		sections[i].start = w.origin.UnixNano() + c.starts[len(sections)-1-i]
-		added += sections[i].added
+		sections[i].Start = w.origin.UnixNano() + c.starts[len(sections)-1-i]
+		added += sections[i].Added
 	}
-	s := newStored(header{
-		kind:       kindWindow,
-		scheme:     schemePaired,
-		hash:       w.id,
-		keys:       w.config.Keys,
-		rate:       w.config.Rate,
-		meta:       w.noted(),
-		parameters: [2]uint64{uint64(w.config.Generations), uint64(w.config.Span)},
+	s := filterfile.New(filterfile.Header{
+		Kind:       filterfile.KindWindow,
+		Scheme:     filterfile.SchemePaired,
+		Hash:       w.id.stored(),
+		Keys:       w.config.Keys,
+		Rate:       w.config.Rate,
+		Meta:       w.noted(),
+		Parameters: [2]uint64{uint64(w.config.Generations), uint64(w.config.Span)},
 	}, added, sections, words)
-	s.live = c
+	s.Live = c
 	return s, nil
 }
 
 // windowFrom makes the window that a file holds, with a clock.
-func windowFrom(s *stored, now func() time.Time) (*Window, error) {
-	if err := s.mustHold(kindWindow); err != nil {
+func windowFrom(s *filterfile.File, now func() time.Time) (*Window, error) {
+	if err := s.MustHold(filterfile.KindWindow); err != nil {
 		return nil, err
 	}
-	c := WindowConfig{Keys: s.keys, Rate: s.rate, Now: now}
-	if g := s.parameters[0]; g >= 1 && g <= maxStoredGenerations {
+	c := WindowConfig{Keys: s.Keys, Rate: s.Rate, Now: now}
+	if g := s.Parameters[0]; g >= 1 && g <= maxStoredGenerations {
 		c.Generations = int(g)
 	}
-	if span := s.parameters[1]; span <= maxSpan {
+	if span := s.Parameters[1]; span <= maxSpan {
 		c.Span = time.Duration(span)
 	}
 	if err := c.check(maxStoredGenerations); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
-	if s.hash.Algorithm == XXH3 {
-		c.Seed = s.hash.Key
+	if HashAlgorithm(s.Hash.Algorithm) == XXH3 {
+		c.Seed = s.Hash.Key
 	}
-	generations, err := c.checkSections(s.sections)
+	generations, err := c.checkSections(s.Sections)
 	if err != nil {
 		return nil, err
 	}
-	layers := layersFrom(s, storedHasher(s.hash))
-	w, err := c.empty(c.firstLike(s.sections), storedHasher(s.hash), c.Generations+2-generations)
+	layers := layersFrom(s, storedHasher(s.Hash))
+	w, err := c.empty(c.firstLike(s.Sections), storedHasher(s.Hash), c.Generations+2-generations)
 	if err != nil {
 		return nil, err
 	}
-	w.note(s.meta)
+	w.note(s.Meta)
 	var starts []int64
-	for _, e := range slices.Backward(s.sections) {
-		starts = append(starts, e.start-w.origin.UnixNano())
+	for _, e := range slices.Backward(s.Sections) {
+		starts = append(starts, e.Start-w.origin.UnixNano())
 	}
 	layers[0].countByBits()
 	room := layerRoom(layers[0].plan) - int64(min(layers[0].added(), math.MaxInt64))
@@ -549,7 +551,7 @@ func (w *Window) WriteTo(to io.Writer) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	return s.writeTo(to)
+	return s.WriteTo(to)
 }
 
 // Save writes the window to a file at path; see [Filter.Save].
@@ -560,10 +562,10 @@ func (w *Window) Save(path string) error { return save(path, w.WriteTo) }
 // a file. It takes memory for the first layers of all generations, also for those
 // that the file, of a window that has just begun, has none of. It has no Budget.
 func ReadWindow(r io.Reader, limitBytes int64, now func() time.Time) (*Window, error) {
-	return read(r, limitBytes, func(s *stored) (*Window, error) { return windowFrom(s, now) })
+	return read(r, limitBytes, func(s *filterfile.File) (*Window, error) { return windowFrom(s, now) })
 }
 
 // LoadWindow reads the file at path; see [Load] and [ReadWindow].
 func LoadWindow(path string, now func() time.Time) (*Window, error) {
-	return load(path, func(s *stored) (*Window, error) { return windowFrom(s, now) })
+	return load(path, func(s *filterfile.File) (*Window, error) { return windowFrom(s, now) })
 }

@@ -288,11 +288,7 @@ func room(words uint64) ([]uint64, *memory.Mapping, error) {
 	if words < mappedBytes/8 {
 		return make([]uint64, words), nil, nil
 	}
-	w, mapping, err := memory.Words(words)
-	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", bloom.ErrBudget, err)
-	}
-	return w, mapping, nil
+	return memory.Words(words)
 }
 
 func (l *layer) items() uint64 { return atomic.LoadUint64(&l.size) }

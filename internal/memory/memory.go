@@ -13,8 +13,14 @@ import (
 	"sync/atomic"
 )
 
-// ErrLocked: somebody else has the lock of a file.
-var ErrLocked = errors.New("bloom: the file is in use by another process")
+// The errors that package bloom exports under the same names.
+var (
+	// ErrLocked: another process, or another part of this one, holds a file's lock.
+	ErrLocked = errors.New("bloom: the file is in use by another process")
+
+	// ErrBudget: there is no such memory, or no addresses for it.
+	ErrBudget = errors.New("bloom: over budget")
+)
 
 // Mapping is memory from the operating system, outside Go's heap: a file, or
 // room for a large filter's bits. It is given back by Close, or else when the
@@ -49,10 +55,12 @@ func newRoom(size int) (*Mapping, error) {
 }
 
 // MapFile maps the first size bytes of a file, to be read only or to be changed,
-// too. The file may be closed; the mapping outlives that.
+// too. The file may be closed; the mapping outlives that. The error wraps
+// [ErrBudget] where this machine has no addresses for so many bytes, as one of 32
+// bits from 2 GiB on.
 func MapFile(file *os.File, size int64, writable bool) (*Mapping, error) {
 	if uint64(size) > math.MaxInt {
-		return nil, fmt.Errorf("%d bytes are more than this machine can address", size)
+		return nil, fmt.Errorf("%w: %d bytes are more than this machine can address", ErrBudget, size)
 	}
 	b, err := mapFile(file, int(size), writable)
 	if err != nil {
@@ -89,15 +97,15 @@ const blockBytes = 512
 // Words returns n zeroed words that begin on a 512-byte boundary, so that a
 // block of a filter is eight whole cache lines and the kernels can find one
 // line's address from another's, and the mapping they lie in, nil if they lie in
-// Go's heap. The error says that there is no such memory.
+// Go's heap. The error wraps [ErrBudget].
 func Words(n uint64) ([]uint64, *Mapping, error) {
 	if n > math.MaxInt/8 {
-		return nil, nil, fmt.Errorf("%d bytes are more than this machine can address", 8*n)
+		return nil, nil, fmt.Errorf("%w: %d bytes are more than this machine can address", ErrBudget, 8*n)
 	}
 	if n >= largeWords {
 		room, err := newRoom(int(n * 8))
 		if err != nil {
-			return nil, nil, fmt.Errorf("no memory for %d bytes: %w", 8*n, err)
+			return nil, nil, fmt.Errorf("%w: no memory for %d bytes: %w", ErrBudget, 8*n, err)
 		}
 		if room != nil {
 			return wordsOf(room.bytes[:8*n]), room, nil

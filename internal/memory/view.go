@@ -54,3 +54,8 @@ func wordsOf(b []byte) []uint64 {
 func blockOffset(words []uint64) int {
 	return int(uintptr(unsafe.Pointer(&words[0])) % blockBytes / 8)
 }
+
+// StringBytes views s as bytes that must not be written.
+func StringBytes(s string) []byte {
+	return unsafe.Slice(unsafe.StringData(s), len(s))
+}

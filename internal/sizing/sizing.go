@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bloomery/bloom/internal/memory"
 	"github.com/bloomery/bloom/internal/rate"
 )
 
@@ -15,7 +16,7 @@ import (
 var (
 	ErrConfig = errors.New("bloom: bad config")
 	ErrRate   = errors.New("bloom: rate out of reach")
-	ErrBudget = errors.New("bloom: over budget")
+	ErrBudget = memory.ErrBudget
 )
 
 // MaxKeys keeps n/2^64, the chance to meet another key's hash, below one in a

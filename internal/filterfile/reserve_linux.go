@@ -1,4 +1,4 @@
-package bloom
+package filterfile
 
 // This file encapsulates what only Linux has: room on the disk without writing
 // it. The twin without it is update_portable.go.
@@ -9,13 +9,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reserve has the file system set room aside for the bytes from one place in
+// Reserve has the file system set room aside for the bytes from one place in
 // the file to another. New ones are zeros, those that are there stay. The error
 // is errors.ErrUnsupported where the file system cannot do this.
 //
 // It asks for the free room first: a call that fails for lack of it would have
 // taken all there is until then, from everybody.
-func reserve(file *os.File, from, to uint64) error {
+func Reserve(file *os.File, from, to uint64) error {
 	fd := int(file.Fd())
 	var now unix.Stat_t
 	var disk unix.Statfs_t

@@ -1,4 +1,4 @@
-package bloom
+package filterfile
 
 import (
 	"encoding/binary"
@@ -20,8 +20,8 @@ import (
 	"github.com/bloomery/bloom/internal/replace"
 )
 
-// updater is a file that is changed in place, by the protocol of docs/format.md.
-// Its state pages and checksums are written, and synced, through disk; its bits
+// Updater is a file that is changed in place, by the protocol of docs/format.md.
+// Its state pages and checksums are written, and synced, through Disk; its bits
 // are set in the mapping, where the system may write any page at any time. So
 // before the first bit is set the file says, durably, that its checksums are old:
 // it is not clean. sync makes it clean again.
@@ -32,10 +32,10 @@ import (
 //
 // The first failure to write is the last thing that the file sees: after it the
 // system may take for written what is not. The bits then go on in memory.
-type updater struct {
+type Updater struct {
 	path string   // absolute
 	file *os.File // open and locked
-	disk disk     // file, or what a test puts before it
+	Disk Disk     // file, or what a test puts before it
 
 	mutex     sync.Mutex  // guards err, and changing on its way to true
 	changing  atomic.Bool // bits may be set
@@ -44,7 +44,7 @@ type updater struct {
 
 	// The rest changes while nobody adds.
 
-	state                  // in force
+	State                  // in force
 	newest *memory.Mapping // of the whole file, as long as it is now
 	sums   []byte          // the checksums of the last sync, one for each MiB of body
 	base   uint64          // where in the body the last section begins, which the bits are set in
@@ -53,17 +53,17 @@ type updater struct {
 	bare   atomic.Int64    // how many have no mark yet
 }
 
-// disk is what a file is changed by besides its mapping. *os.File is one; tests
+// Disk is what a file is changed by besides its mapping. *os.File is one; tests
 // record the calls, to lose what was not synced.
-type disk interface {
+type Disk interface {
 	io.WriterAt
 	Truncate(size int64) error
 	Sync() error
 }
 
-// openUpdate locks and maps the file at path. Nothing is changed yet: mend is
+// OpenUpdate locks and maps the file at path. Nothing is changed yet: mend is
 // next.
-func openUpdate(path string) (*updater, *stored, error) {
+func OpenUpdate(path string) (*Updater, *File, error) {
 	if !memory.LittleEndian {
 		return nil, nil, fmt.Errorf("bloom: files cannot be changed in place on big-endian machines: %w: use Load and Save", errors.ErrUnsupported)
 	}
@@ -72,8 +72,8 @@ func openUpdate(path string) (*updater, *stored, error) {
 		return nil, nil, err
 	}
 	s, _, err := readHead(file)
-	if err == nil && s.generation >= 1<<63 { // nobody has written so many; the next may be zero
-		err = fmt.Errorf("%w: generation %d", ErrFormat, s.generation)
+	if err == nil && s.Generation >= 1<<63 { // nobody has written so many; the next may be zero
+		err = fmt.Errorf("%w: generation %d", ErrFormat, s.Generation)
 	}
 	if err == nil {
 		if mapErr := s.mapTo(file, true); mapErr != nil {
@@ -87,12 +87,12 @@ func openUpdate(path string) (*updater, *stored, error) {
 	return newUpdate(path, file, s), s, nil
 }
 
-func newUpdate(path string, file *os.File, s *stored) *updater {
+func newUpdate(path string, file *os.File, s *File) *Updater {
 	if absolute, err := filepath.Abs(path); err == nil {
 		path = absolute
 	}
-	u := &updater{path: path, file: file, disk: file, state: s.state, newest: s.memory[0]}
-	u.sections = slices.Clone(s.sections) // the caller has the others
+	u := &Updater{path: path, file: file, Disk: file, State: s.State, newest: s.Memory[0]}
+	u.Sections = slices.Clone(s.Sections) // the caller has the others
 	u.sums = make([]byte, u.marksNeeded()*4)
 	u.aim()
 	return u
@@ -142,9 +142,9 @@ func samePlace(path string, file *os.File) bool {
 	return err == nil && os.SameFile(there, ours)
 }
 
-// createUpdate makes the file at path, with empty sections of the lengths that s
+// Create makes the file at path, with empty sections of the lengths that s
 // says, and maps it.
-func createUpdate(path string, s *stored) (u *updater, err error) {
+func Create(path string, s *File) (u *Updater, err error) {
 	wrap := func(err error) error { return fmt.Errorf("bloom: creating %s: %w", path, err) }
 	if !memory.LittleEndian {
 		return nil, wrap(fmt.Errorf("files cannot be changed in place on big-endian machines: %w: use New and Save", errors.ErrUnsupported))
@@ -164,14 +164,14 @@ func createUpdate(path string, s *stored) (u *updater, err error) {
 	defer func() {
 		if err != nil {
 			place.Remove()
-			s.close()
+			s.Close()
 			file.Close()
 		}
 	}()
 	if err := lockFile(file); err != nil {
 		return nil, wrap(err)
 	}
-	if err := extend(file, 0, s.fileBytes); err != nil {
+	if err := extend(file, 0, s.FileBytes); err != nil {
 		return nil, wrap(err)
 	}
 	if err := s.mapTo(file, true); err != nil {
@@ -179,7 +179,7 @@ func createUpdate(path string, s *stored) (u *updater, err error) {
 	}
 	u = newUpdate(path, file, s)
 	u.sumZeros(0)
-	if _, err := file.WriteAt(sealSums(u.sums), int64(u.checksums)); err != nil {
+	if _, err := file.WriteAt(sealSums(u.sums), int64(u.Checksums)); err != nil {
 		return nil, wrap(err)
 	}
 	if _, err := file.WriteAt(head, 0); err != nil {
@@ -201,10 +201,10 @@ func createUpdate(path string, s *stored) (u *updater, err error) {
 // to a mapped page for which there is none would kill the process. If there is no
 // room the file is as before.
 func extend(file *os.File, from, to uint64) error {
-	err := reserve(file, from, to)
+	err := Reserve(file, from, to)
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = nil
-		zeros := make([]byte, min(to-from, checksumSpan))
+		zeros := make([]byte, min(to-from, SpanBytes))
 		for at := from; at < to && err == nil; at += uint64(len(zeros)) {
 			_, err = file.WriteAt(zeros[:min(uint64(len(zeros)), to-at)], int64(at))
 		}
@@ -216,14 +216,14 @@ func extend(file *os.File, from, to uint64) error {
 	return nil
 }
 
-// mend takes the checksums of a file that was just opened, and makes it clean if
+// Mend takes the checksums of a file that was just opened, and makes it clean if
 // it is not: then they are computed from the bits as they are. count is sync's.
-func (u *updater) mend(s *stored, count func(*state)) error {
-	if err := reserve(u.file, 0, u.fileBytes); err != nil && !errors.Is(err, errors.ErrUnsupported) {
+func (u *Updater) Mend(s *File, count func(*State)) error {
+	if err := Reserve(u.file, 0, u.FileBytes); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("bloom: opening for update: making room for a sparse file: %w", err)
 	}
-	if s.clean && s.damaged == nil {
-		sums, err := openSums(u.newest.Bytes()[u.checksums:u.fileBytes])
+	if s.Clean && s.damaged == nil {
+		sums, err := openSums(u.newest.Bytes()[u.Checksums:u.FileBytes])
 		copy(u.sums, sums)
 		if err == nil {
 			err = s.checkGaps(u.newest.Bytes())
@@ -231,7 +231,7 @@ func (u *updater) mend(s *stored, count func(*state)) error {
 		return err
 	}
 	// A longer file was about to get another section: nobody has set bits in it.
-	if err := u.disk.Truncate(int64(u.fileBytes)); err != nil {
+	if err := u.Disk.Truncate(int64(u.FileBytes)); err != nil {
 		return fmt.Errorf("bloom: recovering: %w", err)
 	}
 	u.recovered = true
@@ -245,17 +245,17 @@ func (u *updater) mend(s *stored, count func(*state)) error {
 	}
 	// If the writer before us met with an error the system may hold bits that it
 	// thinks are on the disk, and that are not. Written again, they are.
-	for _, words := range s.words {
-		for i := 0; i < len(words); i += pageBytes / 8 {
+	for _, words := range s.Words {
+		for i := 0; i < len(words); i += PageBytes / 8 {
 			atomic.AddUint64(&words[i], 0)
 		}
 	}
-	return u.sync(count)
+	return u.Sync(count)
 }
 
-// begin makes it durable that the file is changing, before the first bit is set.
+// Begin makes it durable that the file is changing, before the first bit is set.
 // It may be called from many goroutines.
-func (u *updater) begin() {
+func (u *Updater) Begin() {
 	if u.changing.Load() {
 		return
 	}
@@ -264,8 +264,8 @@ func (u *updater) begin() {
 	if u.changing.Load() {
 		return
 	}
-	next := u.state
-	next.clean = false
+	next := u.State
+	next.Clean = false
 	if err := u.write(next); err != nil {
 		u.fail(err)
 	}
@@ -273,22 +273,22 @@ func (u *updater) begin() {
 }
 
 // write puts a state in force: it writes it over the page that is not.
-func (u *updater) write(next state) error {
-	next.generation++
-	next.page = 3 - u.page
-	if _, err := u.disk.WriteAt(next.encode(), int64(next.page)*pageBytes); err != nil {
+func (u *Updater) write(next State) error {
+	next.Generation++
+	next.Page = 3 - u.Page
+	if _, err := u.Disk.WriteAt(next.Encode(), int64(next.Page)*PageBytes); err != nil {
 		return err
 	}
-	if err := u.disk.Sync(); err != nil {
+	if err := u.Disk.Sync(); err != nil {
 		return err
 	}
-	u.state = next
+	u.State = next
 	return nil
 }
 
 // fail notes that the file could not be written, and leaves it alone from now on:
 // the bits go on in memory. The caller holds the mutex.
-func (u *updater) fail(err error) error {
+func (u *Updater) fail(err error) error {
 	u.err = fmt.Errorf("bloom: updating %s: %w (what was added since the last sync is in memory only)", u.path, err)
 	if err := u.newest.Detach(u.file); err != nil {
 		panic(fmt.Errorf("%w; nor is there memory to go on: %w", u.err, err))
@@ -297,9 +297,9 @@ func (u *updater) fail(err error) error {
 	return u.err
 }
 
-// close lets go of the file. It unlocks it first: a process that is being forked
+// Close lets go of the file. It unlocks it first: a process that is being forked
 // keeps the file open for a moment, and with it the lock.
-func (u *updater) close() error {
+func (u *Updater) Close() error {
 	memory.UnlockFile(u.file)
 	if err := u.file.Close(); err != nil {
 		return fmt.Errorf("bloom: closing %s: %w", u.path, err)
@@ -307,9 +307,9 @@ func (u *updater) close() error {
 	return nil
 }
 
-// sync makes the bits durable and the file clean. count, if not nil, puts the
+// Sync makes the bits durable and the file clean. count, if not nil, puts the
 // adds into its state. Nobody may add meanwhile.
-func (u *updater) sync(count func(*state)) error {
+func (u *Updater) Sync(count func(*State)) error {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	if u.err != nil {
@@ -327,51 +327,51 @@ func (u *updater) sync(count func(*state)) error {
 	return nil
 }
 
-func (u *updater) writeClean(count func(*state)) error {
+func (u *Updater) writeClean(count func(*State)) error {
 	u.sumMarked()
 	list := sealSums(slices.Clone(u.sums))
-	if _, err := u.disk.WriteAt(list, int64(u.checksums)); err != nil {
+	if _, err := u.Disk.WriteAt(list, int64(u.Checksums)); err != nil {
 		return err
 	}
 	if err := u.newest.Sync(); err != nil {
 		return err
 	}
-	if err := u.disk.Sync(); err != nil {
+	if err := u.Disk.Sync(); err != nil {
 		return err
 	}
-	next := u.state
-	next.clean = true
+	next := u.State
+	next.Clean = true
 	if count != nil {
-		next.sections = slices.Clone(next.sections)
+		next.Sections = slices.Clone(next.Sections)
 		count(&next)
 	}
 	return u.write(next)
 }
 
-// append adds an empty section to the file and aims at it. The caller sees to it
+// Append adds an empty section to the file and aims at it. The caller sees to it
 // that nobody adds. An error means that there is none, and all else goes on.
-func (u *updater) append(e section) ([]uint64, *memory.Mapping, error) {
-	u.begin() // the checksums are about to be overwritten
+func (u *Updater) Append(e Section) ([]uint64, *memory.Mapping, error) {
+	u.Begin() // the checksums are about to be overwritten
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
 	if u.err != nil { // the bits go on in memory
-		return newWords(e.length / 8)
+		return memory.Words(e.Length / 8)
 	}
-	next := u.state
-	next.sections = append(slices.Clone(next.sections), e)
+	next := u.State
+	next.Sections = append(slices.Clone(next.Sections), e)
 	next.layOut()
-	if err := extend(u.file, u.fileBytes, next.fileBytes); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", ErrBudget, err)
+	if err := extend(u.file, u.FileBytes, next.FileBytes); err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", memory.ErrBudget, err)
 	}
-	mapping, err := memory.MapFile(u.file, int64(next.fileBytes), true)
+	mapping, err := memory.MapFile(u.file, int64(next.FileBytes), true)
 	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("%w: %w", ErrBudget, err), u.disk.Truncate(int64(u.fileBytes)))
+		return nil, nil, errors.Join(fmt.Errorf("%w: %w", memory.ErrBudget, err), u.Disk.Truncate(int64(u.FileBytes)))
 	}
-	old := u.state
+	old := u.State
 	if err := u.writeLonger(next); err != nil {
 		mapping.Close()
 		u.fail(err)
-		return newWords(e.length / 8)
+		return memory.Words(e.Length / 8)
 	}
 	u.newest = mapping
 	u.sums = append(u.sums, make([]byte, u.marksNeeded()*4-uint64(len(u.sums)))...)
@@ -383,25 +383,25 @@ func (u *updater) append(e section) ([]uint64, *memory.Mapping, error) {
 		}
 	}
 	// The MiB that the bits ended in goes on, all later ones are zero.
-	whole := (old.checksums - bodyOffset) / checksumSpan
+	whole := (old.Checksums - BodyOffset) / SpanBytes
 	u.sumZeros(whole)
 	if whole < uint64(len(u.marks)) {
 		u.mark(whole)
 	}
-	at := next.sections[len(next.sections)-1].offset
-	return memory.FileWords(mapping.Bytes()[at:][:e.length]), mapping, nil
+	at := next.Sections[len(next.Sections)-1].Offset
+	return memory.FileWords(mapping.Bytes()[at:][:e.Length]), mapping, nil
 }
 
 // writeLonger puts a state with one more section in force. Where that will lie
 // are the old checksums.
-func (u *updater) writeLonger(next state) error {
+func (u *Updater) writeLonger(next State) error {
 	if err := u.newest.Sync(); err != nil { // the last time that this mapping is written
 		return err
 	}
-	if _, err := u.disk.WriteAt(make([]byte, u.fileBytes-u.checksums), int64(u.checksums)); err != nil {
+	if _, err := u.Disk.WriteAt(make([]byte, u.FileBytes-u.Checksums), int64(u.Checksums)); err != nil {
 		return err
 	}
-	if err := u.disk.Sync(); err != nil {
+	if err := u.Disk.Sync(); err != nil {
 		return err
 	}
 	return u.write(next)
@@ -409,43 +409,43 @@ func (u *updater) writeLonger(next state) error {
 
 // aim makes marks for the body as it is, and finds the section that bits are set
 // in.
-func (u *updater) aim() {
-	last := u.sections[len(u.sections)-1]
-	u.base, u.blocks = last.offset-bodyOffset, last.blocks
+func (u *Updater) aim() {
+	last := u.Sections[len(u.Sections)-1]
+	u.base, u.blocks = last.Offset-BodyOffset, last.Blocks
 	u.marks = make([]atomic.Bool, u.marksNeeded())
 	u.bare.Store(int64(len(u.marks)))
 }
 
 // marksNeeded is how many MiB the body has, the last perhaps in part.
-func (u *updater) marksNeeded() uint64 {
-	return roundUp(u.checksums-bodyOffset, checksumSpan) / checksumSpan
+func (u *Updater) marksNeeded() uint64 {
+	return roundUp(u.Checksums-BodyOffset, SpanBytes) / SpanBytes
 }
 
-// touch notes that bits are set for the key of this hash. With hundreds of MiB
+// Touch notes that bits are set for the key of this hash. With hundreds of MiB
 // and thousands of keys every one has its mark, and touching costs nothing more.
-func (u *updater) touch(h uint64) {
+func (u *Updater) Touch(h uint64) {
 	if u.bare.Load() == 0 {
 		return
 	}
 	block, _ := bits.Mul64(h, u.blocks) // as the kernel does
-	u.mark((u.base + block*kernel.BlockBytes) / checksumSpan)
+	u.mark((u.base + block*kernel.BlockBytes) / SpanBytes)
 }
 
-func (u *updater) mark(i uint64) {
+func (u *Updater) mark(i uint64) {
 	if !u.marks[i].Load() && u.marks[i].CompareAndSwap(false, true) {
 		u.bare.Add(-1)
 	}
 }
 
 // span is the i-th MiB of the body.
-func (u *updater) span(i int) []byte {
-	body := u.newest.Bytes()[bodyOffset:u.checksums]
-	from := i * checksumSpan
-	return body[from:min(from+checksumSpan, len(body))]
+func (u *Updater) span(i int) []byte {
+	body := u.newest.Bytes()[BodyOffset:u.Checksums]
+	from := i * SpanBytes
+	return body[from:min(from+SpanBytes, len(body))]
 }
 
 // sumMarked computes the checksums that are old, and takes the marks away.
-func (u *updater) sumMarked() {
+func (u *Updater) sumMarked() {
 	for i := range u.marks {
 		if u.marks[i].Load() {
 			u.putSum(i, crc32.Checksum(u.span(i), castagnoli))
@@ -455,18 +455,50 @@ func (u *updater) sumMarked() {
 	u.bare.Store(int64(len(u.marks)))
 }
 
-func (u *updater) putSum(i int, sum uint32) { binary.LittleEndian.PutUint32(u.sums[4*i:], sum) }
+func (u *Updater) putSum(i int, sum uint32) { binary.LittleEndian.PutUint32(u.sums[4*i:], sum) }
 
 // sumZeros sets the checksums of zeros from the i-th MiB on, without a look at
 // them: they need not be in memory.
-func (u *updater) sumZeros(from uint64) {
-	zeros := make([]byte, checksumSpan)
+func (u *Updater) sumZeros(from uint64) {
+	zeros := make([]byte, SpanBytes)
 	whole := crc32.Checksum(zeros, castagnoli)
 	for i := int(from); i < len(u.marks); i++ {
 		sum := whole
-		if n := len(u.span(i)); n < checksumSpan {
+		if n := len(u.span(i)); n < SpanBytes {
 			sum = crc32.Checksum(zeros[:n], castagnoli)
 		}
 		u.putSum(i, sum)
 	}
 }
+
+// Changing reports whether the file says that it is changing: bits may be set.
+func (u *Updater) Changing() bool { return u.changing.Load() }
+
+// Recovered reports whether Mend found a file that its writer had not finished.
+func (u *Updater) Recovered() bool { return u.recovered }
+
+// Unmarked is how many MiB of the body have no mark yet: without any, Touch does
+// nothing.
+func (u *Updater) Unmarked() int64 { return u.bare.Load() }
+
+// Verify checks the file against its checksums, as it is now.
+func (u *Updater) Verify() error { return Verify(u.newest.Bytes()) }
+
+// File is the open file, which is locked, and Path where it is.
+func (u *Updater) File() *os.File { return u.file }
+func (u *Updater) Path() string   { return u.path }
+
+// Lock takes the lock of the file at path, as [OpenUpdate] does, until unlock.
+func Lock(path string) (unlock func(), err error) {
+	file, err := openLocked(path)
+	if err != nil {
+		return nil, err
+	}
+	return func() {
+		memory.UnlockFile(file) // at once; see Updater.Close
+		file.Close()
+	}, nil
+}
+
+// Spans is how many MiB the body has, the last perhaps in part.
+func (u *Updater) Spans() int { return len(u.marks) }

@@ -12,17 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
-	"github.com/bloomery/bloom/internal/memory"
 )
-
-func TestNewWordsRefuses(t *testing.T) {
-	for _, n := range []uint64{math.MaxInt/8 + 1, math.MaxUint64} {
-		if words, _, err := newWords(n); !errors.Is(err, ErrBudget) {
-			t.Errorf("newWords(%d) = %d words, %v, want ErrBudget", n, len(words), err)
-		}
-	}
-}
 
 // TestMappingsAreCollected: the memory of a filter that nobody closed goes back
 // to the system when the filter is garbage, and not while it is in use.
@@ -172,37 +164,6 @@ func procSelf(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestFilePartsTwin: the safe twin of the view of memory writes the same bytes.
-func TestFilePartsTwin(t *testing.T) {
-	if !memory.LittleEndian {
-		t.Skip("the twin is all there is")
-	}
-	words := make([]uint64, checksumSpan/8+3)
-	for i := range words {
-		words[i] = rand.Uint64()
-	}
-	collect := func() (all []byte) {
-		for part := range fileParts(words) {
-			all = append(all, part...)
-		}
-		return all
-	}
-	viewed := collect()
-	memory.LittleEndian = false
-	defer func() { memory.LittleEndian = true }()
-	if !bytes.Equal(viewed, collect()) {
-		t.Error("the two ways to write words differ")
-	}
-	for i, word := range memory.FileWords(viewed) {
-		if word != words[i] {
-			t.Fatalf("FileWords: word %d is %#x, want %#x", i, word, words[i])
-		}
-	}
-	for range fileParts(words) { // a consumer that stops early
-		break
-	}
-}
-
 // TestSaveKeepsTheOldFile: when the new file cannot be written to its end, the
 // old one stays and nothing lies beside it.
 func TestSaveKeepsTheOldFile(t *testing.T) {
@@ -218,7 +179,7 @@ func TestSaveKeepsTheOldFile(t *testing.T) {
 	}
 	g := f.Clone()
 	g.AddString("Avatar")
-	large := map[string]string{"source": strings.Repeat("x", pageBytes)}
+	large := map[string]string{"source": strings.Repeat("x", filterfile.PageBytes)}
 	if err := g.SetMeta(large); !errors.Is(err, ErrLimit) || g.Meta() != nil {
 		t.Errorf("SetMeta of more than a page: got error %v and %d entries, want ErrLimit and none", err, len(g.Meta()))
 	}
@@ -241,7 +202,7 @@ func TestMetaRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const room = pageBytes - 4 - headerMetaOffset - 2 - 4 // less the checksum, the count and two lengths
+	const room = filterfile.MaxMetaBytes - 2 - 4 // less the count and two lengths
 	for n, want := range map[int]error{room: nil, room + 1: ErrLimit, math.MaxUint16 + 1: ErrLimit} {
 		for _, meta := range []map[string]string{{strings.Repeat("k", n): ""}, {"": strings.Repeat("v", n)}} {
 			f.note(nil)

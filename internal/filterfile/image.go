@@ -1,0 +1,90 @@
+package filterfile
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+)
+
+// Image is the file of a filter that others may be adding to, made piece by piece as
+// it is asked for and kept nowhere, so that a filter of any size can be sent to a slow
+// reader. It has every key whose Add returned before it was made, and perhaps some
+// that are added until its last piece is read.
+//
+// All methods may be called by many goroutines at once.
+type Image struct {
+	file *File
+	head []byte
+
+	mutex sync.Mutex
+	sums  []byte // of the spans, as the pieces had them that were read last
+	known []bool // those that were read
+	left  int    // how many were not
+}
+
+// Image returns the file as an image.
+func (s *File) Image() (*Image, error) {
+	head, err := s.head()
+	if err != nil {
+		return nil, err
+	}
+	spans := int((s.Checksums - BodyOffset + SpanBytes - 1) / SpanBytes)
+	return &Image{file: s, head: head, sums: make([]byte, 4*spans), known: make([]bool, spans), left: spans}, nil
+}
+
+// Size is the length of the file in bytes.
+func (i *Image) Size() uint64 { return i.file.FileBytes }
+
+// Overhead is about how many bytes of memory the image takes.
+func (i *Image) Overhead() uint64 { return uint64(len(i.head) + len(i.sums) + len(i.known)) }
+
+// Piece returns at most the given number of bytes of the file, which must be 2 MiB or
+// more, from the byte at on; none at the end. A piece begins at 0 or where another one
+// ended. The checksums at the file's end are those of the pieces as they were read, so
+// all others must have been read before the last one. A piece that is read again may
+// have more keys, and replaces the one read before. The error wraps [ErrFormat].
+func (i *Image) Piece(at uint64, most int) ([]byte, error) {
+	s := i.file
+	var piece []byte
+	switch {
+	case at == 0:
+		piece = append(make([]byte, 0, min(s.FileBytes, uint64(most))), i.head...)
+	case at == s.FileBytes:
+		return []byte{}, nil
+	case at != s.Checksums && (at > s.Checksums || at < BodyOffset || (at-BodyOffset)%SpanBytes != 0):
+		return nil, fmt.Errorf("%w: no piece of the file begins at byte %d", ErrFormat, at)
+	default:
+		piece = make([]byte, 0, min(s.FileBytes-at, uint64(most)))
+	}
+	end := at + uint64(len(piece))
+	buffer := make([]uint64, SpanBytes/8)
+	for end < s.Checksums && len(piece)+SpanBytes <= most {
+		span := s.copyBody(buffer, end)
+		i.note(int((end-BodyOffset)/SpanBytes), span)
+		piece = append(piece, span...)
+		end += uint64(len(span))
+	}
+	if last := s.FileBytes - s.Checksums; end < s.Checksums || len(piece) > 0 && uint64(len(piece))+last > uint64(most) {
+		return piece, nil
+	}
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	if i.left > 0 {
+		return nil, fmt.Errorf("%w: of the bytes before byte %d some were not read", ErrFormat, s.Checksums)
+	}
+	return append(piece, sealSums(i.sums[:len(i.sums):len(i.sums)])...), nil
+}
+
+// note keeps the checksum of a span that is handed out.
+func (i *Image) note(span int, bytes []byte) {
+	var passed body
+	passed.pass(bytes)
+	passed.end()
+	i.mutex.Lock()
+	defer i.mutex.Unlock()
+	binary.LittleEndian.PutUint32(i.sums[4*span:], binary.LittleEndian.Uint32(passed.sums))
+	if !i.known[span] {
+		i.known[span] = true
+		i.left--
+	}
+}

@@ -1,0 +1,87 @@
+package filterfile
+
+import (
+	"fmt"
+	"math"
+)
+
+// Kind is the kind of filter that a file holds. Numbers are added, never changed.
+type Kind uint16
+
+const (
+	KindFilter     Kind = 1
+	KindSplitBlock Kind = 2
+	KindClassic    Kind = 3
+	KindCounting   Kind = 4
+	KindScalable   Kind = 5
+	KindWindow     Kind = 6
+	KindExceptions Kind = 7
+)
+
+// The schemes of all kinds but a Classic, whose schemes have numbers of their own,
+// up to 65,535.
+const (
+	SchemePaired = 1 // paired lines
+	SchemeSplit  = 2 // Parquet's split blocks
+)
+
+// The kinds of section.
+const (
+	SectionPaired   = 1 // bits in blocks of paired lines
+	SectionSplit    = 2 // bits in split blocks
+	SectionBits     = 3 // bits, any number: the blocks are single bits
+	SectionCounters = 4 // counters in blocks of paired lines
+	SectionKeys     = 5 // keys: the blocks are keys
+)
+
+// The hashes that a header can name. Package bloom has the functions.
+const (
+	hashOwn   = 0 // a Classic's scheme has its own
+	hashXXH3  = 1
+	hashSip   = 2
+	hashXXH64 = 3
+)
+
+// A kind says what its files look like.
+type kind struct {
+	name     string
+	article  string   // the name as in a sentence
+	loader   string   // the function of package bloom that reads its files
+	hashes   []uint32 // that may fill it
+	sections []uint32 // their kinds
+	more     bool     // there may be more of the last one: its layers
+}
+
+var ours = []uint32{hashXXH3, hashSip}
+
+var kinds = map[Kind]kind{
+	KindFilter:     {"filter", "a Filter", "Load", ours, []uint32{SectionPaired}, false},
+	KindSplitBlock: {"splitblock", "a SplitBlock", "LoadSplitBlock", []uint32{hashXXH64, hashSip}, []uint32{SectionSplit}, false},
+	KindClassic:    {"classic", "a Classic", "LoadClassic", []uint32{hashOwn, hashXXH3, hashSip, hashXXH64}, []uint32{SectionBits}, false},
+	KindCounting:   {"counting", "a Counting", "LoadCounting", ours, []uint32{SectionCounters}, false},
+	KindScalable:   {"scalable", "a Scalable", "LoadScalable", ours, []uint32{SectionPaired}, true},
+	KindWindow:     {"window", "a Window", "LoadWindow", ours, []uint32{SectionPaired}, true},
+	KindExceptions: {"exceptions", "a Filter with Exceptions", "LoadExceptions", ours, []uint32{SectionPaired, SectionKeys}, false},
+}
+
+// String is the kind's name in lower case, such as "splitblock".
+func (k Kind) String() string {
+	if known, ok := kinds[k]; ok {
+		return known.name
+	}
+	return fmt.Sprintf("kind %d", uint16(k))
+}
+
+// schemeFits reports whether the kind knows the scheme.
+func (k Kind) schemeFits(scheme uint32) bool {
+	switch k {
+	case KindClassic:
+		return scheme <= math.MaxUint16 // which of them there are is the Classic's business
+	case KindSplitBlock:
+		return scheme == SchemeSplit
+	}
+	return scheme == SchemePaired
+}
+
+// layered reports whether each section has n, p and a count of its own.
+func (k Kind) layered() bool { return kinds[k].more }

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package filterfile
+
+import (
+	"errors"
+	"os"
+)
+
+// Reserve cannot set room aside here.
+func Reserve(*os.File, uint64, uint64) error { return errors.ErrUnsupported }
