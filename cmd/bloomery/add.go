@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
@@ -18,7 +19,7 @@ type addCommand struct {
 	asJSON        bool
 	secret        string
 	normalize     string
-	formatFlags
+	anyfile.Options
 }
 
 func newAdd() *cobra.Command {
@@ -51,26 +52,26 @@ turns a filter into a scalable one, or --allow-overfull.
 	addNull(cmd, &a.null)
 	addSecret(cmd, &a.secret)
 	addNormalize(cmd, &a.normalize)
-	addFormat(cmd, &a.formatFlags)
-	addFunnel(cmd, &a.formatFlags)
+	addFormat(cmd, &a.Options)
+	addFunnel(cmd, &a.Options)
 	addJSON(cmd, &a.asJSON, "print the report as one JSON object on standard output")
 	return cmd
 }
 
 func (a *addCommand) run(cmd *cobra.Command, args []string) error {
 	exitWhenInterrupted()
-	f, err := a.openToSave(args[0], toChange)
+	f, err := a.OpenToSave(args[0], anyfile.ToChange)
 	if err != nil {
 		return err
 	}
 	defer func() { f.Close() }()
-	if err := a.refuseIdle(f); err != nil {
+	if err := a.RefuseIdle(f); err != nil {
 		return err
 	}
-	if err := f.setNormalize(&a.formatFlags, a.normalize); err != nil {
+	if err := f.SetNormalize(&a.Options, a.normalize); err != nil {
 		return err
 	}
-	if err := unlock(a.secret, f); err != nil {
+	if err := anyfile.Unlock(a.secret, f); err != nil {
 		return err
 	}
 	sources, err := lines.Find(args[1:], cmd.InOrStdin())
@@ -79,7 +80,7 @@ func (a *addCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, sources)
 	watching.Store(tell)
-	if err := f.recordNormalize(a.normalize, tell); err != nil {
+	if err := f.RecordNormalize(a.normalize, tell); err != nil {
 		return err
 	}
 	if err := a.refuseGrow(f); err != nil {
@@ -96,7 +97,7 @@ func (a *addCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := f.save(); err != nil {
+	if err := save(f); err != nil {
 		return err
 	}
 	return run.report(cmd)
@@ -105,7 +106,7 @@ func (a *addCommand) run(cmd *cobra.Command, args []string) error {
 // addRun is one run over the input.
 type addRun struct {
 	*addCommand
-	file  *filterFile
+	file  *anyfile.File
 	gauge *gauge // nil: the filter grows
 	tell  *lines.Reporter
 
@@ -120,7 +121,7 @@ func (r *addRun) do(reader *lines.Reader) error {
 		return err
 	}
 	return reader.Each(func(b lines.Batch) error {
-		keys, err := r.file.keys.keysOf(b.Keys)
+		keys, err := r.file.Keys.Of(b.Keys)
 		for err == nil && len(keys) > 0 {
 			var some [][]byte
 			some, keys = r.gauge.cut(keys)
@@ -150,7 +151,7 @@ func (r *addRun) begin() error {
 	if grows(r.file.Filter) {
 		return r.mayGrow()
 	}
-	if r.file.unplanned() {
+	if r.file.Unplanned() {
 		return nil // there is no n to go by
 	}
 	var level float64
@@ -172,14 +173,14 @@ func (r *addRun) mayGrow() error {
 	if _, forgets := r.file.Filter.(*bloom.Window); forgets || !ok || g.Err() == nil {
 		return nil // a window's rate comes down again: see warnWindow
 	}
-	if _, ok := g.(*chainFilter); ok {
+	if _, ok := g.(*anyfile.Chain); ok {
 		return fmt.Errorf("%s: %w: it was made for %s keys and takes no more; the file stays as it was: build a larger one from its keys",
-			r.file.path, g.Err(), human.Commas(r.file.Plan().Keys))
+			r.file.Path, g.Err(), human.Commas(r.file.Plan().Keys))
 	}
 	if r.allowOverfull {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: the file stays as it was; --allow-overfull goes on at a higher rate", r.file.path, g.Err())
+	return fmt.Errorf("%s: %w: the file stays as it was; --allow-overfull goes on at a higher rate", r.file.Path, g.Err())
 }
 
 // watch warns of a filter that gets full, and refuses one that is.
@@ -195,18 +196,18 @@ func (r *addRun) watch(level float64, report bloom.Report) error {
 		return r.startGrowing(report)
 	default:
 		return fmt.Errorf("%s: %s, after %s; the file stays as it was: build a larger one, or give --grow, or --allow-overfull to go on at a higher rate",
-			r.file.path, human.Overfull(report), human.Count(r.lines, "line"))
+			r.file.Path, human.Overfull(report), human.Count(r.lines, "line"))
 	}
 	return nil
 }
 
 // refuseGrow refuses --grow for what can neither become a Scalable nor grows
 // already.
-func (a *addCommand) refuseGrow(f *filterFile) error {
+func (a *addCommand) refuseGrow(f *anyfile.File) error {
 	_, growable := f.Filter.(*bloom.Filter)
 	_, grows := f.Filter.(growing)
 	if a.grow && !growable && !grows {
-		return fmt.Errorf("%s: a %s of the format %s cannot be made to grow: leave --grow out, or build a scalable one from its keys", f.path, f.kind, f.format())
+		return fmt.Errorf("%s: a %s of the format %s cannot be made to grow: leave --grow out, or build a scalable one from its keys", f.Path, f.Kind(), f.Format())
 	}
 	return nil
 }
@@ -216,15 +217,15 @@ func (a *addCommand) refuseGrow(f *filterFile) error {
 func (r *addRun) startGrowing(now bloom.Report) error {
 	s, err := r.file.Filter.(*bloom.Filter).Growing(0) // by refuseGrow
 	if err != nil {
-		return fmt.Errorf("%s: %w", r.file.path, err)
+		return fmt.Errorf("%s: %w", r.file.Path, err)
 	}
-	r.file.Filter, r.file.kind, r.gauge = s, kindOf(s), nil
+	r.file.Filter, r.gauge = s, nil
 	planned := s.Config().Rate
 	if now.Rate > planned {
-		r.tell.Warn("%s: its rate is past what was planned and will not come down: build a larger one from its keys", r.file.path)
+		r.tell.Warn("%s: its rate is past what was planned and will not come down: build a larger one from its keys", r.file.Path)
 	}
 	inAll := planned - now.Plan.Rate + max(now.Rate, now.Plan.Rate) // that of the layers to come, and of this one
-	r.tell.Say("%s: is full and now a scalable filter, planned for a rate of %s in all", r.file.path, human.OneIn(min(inAll, 1)))
+	r.tell.Say("%s: is full and now a scalable filter, planned for a rate of %s in all", r.file.Path, human.OneIn(min(inAll, 1)))
 	return nil
 }
 
@@ -241,17 +242,17 @@ type addedJSON struct {
 }
 
 func (r *addRun) report(cmd *cobra.Command) error {
-	now := r.file.condition()
+	now := r.file.Condition()
 	if w, ok := r.file.Filter.(*bloom.Window); ok {
 		r.warnWindow(w)
 	}
 	seen := r.lines - r.isNew
-	mistaken := r.file.mistakenBy(r.before, r.isNew, r.lines)
+	mistaken := mistakenBy(r.file, r.before, r.isNew, r.lines)
 	if r.asJSON {
-		return printJSON(cmd.OutOrStdout(), addedJSON{r.file.path, r.lines, r.isNew, seen, mistaken, r.file.kind, human.Describe(now)})
+		return printJSON(cmd.OutOrStdout(), addedJSON{r.file.Path, r.lines, r.isNew, seen, mistaken, r.file.Kind(), human.Describe(now)})
 	}
-	r.tell.Say("%s: %s, %s new, %s", r.file.path, human.Count(r.lines, "line"), human.Commas(r.isNew), human.SeenBefore(seen, mistaken))
-	r.tell.Say("%s: %s", r.file.path, human.Fullness(now))
+	r.tell.Say("%s: %s, %s new, %s", r.file.Path, human.Count(r.lines, "line"), human.Commas(r.isNew), human.SeenBefore(seen, mistaken))
+	r.tell.Say("%s: %s", r.file.Path, human.Fullness(now))
 	return nil
 }
 

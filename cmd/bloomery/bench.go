@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
@@ -18,7 +19,7 @@ type benchCommand struct {
 	rate   human.RateFlag
 	secret string
 	asJSON bool
-	formatFlags
+	anyfile.Options
 }
 
 func newBench() *cobra.Command {
@@ -40,7 +41,7 @@ machine does: run it twice.`,
 	flags.VarP(&b.keys, "keys", "n", "without F: the number of keys to plan for")
 	flags.VarP(&b.rate, "rate", "p", "without F: the false-positive rate")
 	addSecret(cmd, &b.secret)
-	addFormat(cmd, &b.formatFlags)
+	addFormat(cmd, &b.Options)
 	addJSON(cmd, &b.asJSON, "print one JSON object")
 	return cmd
 }
@@ -99,18 +100,18 @@ func (b *benchCommand) run(cmd *cobra.Command, args []string) error {
 }
 
 // filter is a copy of the file that may be changed, or a filter half full.
-func (b *benchCommand) filter(args []string) (*filterFile, error) {
+func (b *benchCommand) filter(args []string) (*anyfile.File, error) {
 	if len(args) == 1 {
-		f, err := b.open(args[0], toChange)
+		f, err := b.Open(args[0], anyfile.ToChange)
 		if err != nil {
 			return nil, err
 		}
-		if err := b.refuseIdle(f); err != nil {
+		if err := b.RefuseIdle(f); err != nil {
 			return f, err
 		}
-		return f, unlock(b.secret, f)
+		return f, anyfile.Unlock(b.secret, f)
 	}
-	secret, err := readSecret(b.secret)
+	secret, err := anyfile.ReadSecret(b.secret)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +119,7 @@ func (b *benchCommand) filter(args []string) (*filterFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &filterFile{Filter: made, kind: kindOf(made)}
+	f := &anyfile.File{Filter: made}
 	made.Prefault()
 	hashes := make([]uint64, lines.BatchKeys)
 	random := rand.New(rand.NewPCG(1, 1))
@@ -135,9 +136,9 @@ func (b *benchCommand) filter(args []string) (*filterFile, error) {
 
 // benchFilter measures lookups of strangers first, then adds, and then lookups of
 // what was added.
-func benchFilter(f *filterFile) benchJSON {
+func benchFilter(f *anyfile.File) benchJSON {
 	r := f.Report()
-	result := benchJSON{Kind: f.kind, Bytes: r.Plan.Bytes(), Fill: r.Fill, CPUs: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH}
+	result := benchJSON{Kind: f.Kind(), Bytes: r.Plan.Bytes(), Fill: r.Fill, CPUs: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	strangers := benchKeys(2, benchMostKeys)
 	// As many as leave the filter about as full as it was.
 	members := benchKeys(3, min(max(int(r.Plan.Keys/20), lines.BatchKeys), benchMostKeys))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
@@ -80,7 +81,7 @@ different keys than planned is refused.
 	flags.Var(&b.seed, "seed", "seed of the hash; it stands in the file")
 	flags.StringArrayVar(&b.meta, "meta", nil, "note `KEY=VALUE` in the file; may be repeated")
 	flags.BoolVar(&b.allowOverfull, "allow-overfull", false, "go on beyond n keys, at a higher rate than planned")
-	flags.StringVar(&b.funnel, "funnel", "", "the `FUNNEL` that Guava's keys go through: "+joined(funnelNames()))
+	flags.StringVar(&b.funnel, "funnel", "", "the `FUNNEL` that Guava's keys go through: "+joined(anyfile.FunnelNames()))
 	addNull(cmd, &b.null)
 	addNormalize(cmd, &b.normalize)
 	addSecret(cmd, &b.secret)
@@ -90,7 +91,7 @@ different keys than planned is refused.
 	cmd.RegisterFlagCompletionFunc("kind", fixed(kindNames()...))
 	cmd.RegisterFlagCompletionFunc("format", completeFormats)
 	cmd.RegisterFlagCompletionFunc("scheme", completeSchemes)
-	cmd.RegisterFlagCompletionFunc("funnel", fixed(funnelNames()...))
+	cmd.RegisterFlagCompletionFunc("funnel", fixed(anyfile.FunnelNames()...))
 	return cmd
 }
 
@@ -126,33 +127,32 @@ func (b *buildCommand) run(cmd *cobra.Command, args []string) error {
 	if err := mayWrite(b.output, b.force); err != nil { // it may have come meanwhile
 		return err
 	}
-	if err := replaceFile(b.output, nil, f.writeTo); err != nil {
+	if err := replaceFile(b.output, nil, f.Encode); err != nil {
 		return err
 	}
 	return b.report(cmd, tell, f, total)
 }
 
 // newFile makes the empty filter and what its file is to say.
-func (b *buildCommand) newFile(sources []*lines.Source, tell *lines.Reporter) (f *filterFile, err error) {
+func (b *buildCommand) newFile(sources []*lines.Source, tell *lines.Reporter) (f *anyfile.File, err error) {
 	meta, err := parseMeta(b.meta)
 	if err != nil {
 		return nil, err
 	}
 	if b.normalize != "" {
-		meta[normalizeMeta] = b.normalize
+		meta[anyfile.NormalizeMeta] = b.normalize
 	}
-	f = &filterFile{path: b.output}
-	if f.keys, err = newKeyMap(b.funnel, b.normalize); err != nil {
+	f = &anyfile.File{Path: b.output}
+	if f.Keys, err = anyfile.NewKeyMap(b.funnel, b.normalize); err != nil {
 		return nil, err
 	}
-	size, err := b.size(f.keys, sources, tell)
+	size, err := b.size(f.Keys, sources, tell)
 	if err != nil {
 		return nil, err
 	}
 	if err := b.makeFilter(f, size); err != nil {
 		return nil, err
 	}
-	f.kind = kindOf(f.Filter)
 	if err := b.note(f, meta, tell); err != nil {
 		f.Close()
 		return nil, err
@@ -161,15 +161,15 @@ func (b *buildCommand) newFile(sources []*lines.Source, tell *lines.Reporter) (f
 }
 
 // note puts the metadata into the filter, if its file has any.
-func (b *buildCommand) note(f *filterFile, meta map[string]string, tell *lines.Reporter) error {
-	if n, ok := f.Filter.(noted); ok && f.foreign == nil {
+func (b *buildCommand) note(f *anyfile.File, meta map[string]string, tell *lines.Reporter) error {
+	if n, ok := f.Filter.(anyfile.Noted); ok && f.Foreign == nil {
 		return n.SetMeta(meta)
 	}
 	if len(b.meta) > 0 {
-		return usagef("--meta: files of a %s in the format %s keep no metadata: leave it out, or build a file of our own", f.kind, f.format())
+		return usagef("--meta: files of a %s in the format %s keep no metadata: leave it out, or build a file of our own", f.Kind(), f.Format())
 	}
 	if b.normalize != "" {
-		warnNotNoted(tell, f, b.normalize)
+		anyfile.WarnNotNoted(tell, f, b.normalize)
 	}
 	return nil
 }
@@ -181,7 +181,7 @@ func parseMeta(pairs []string) (map[string]string, error) {
 		if !ok || key == "" {
 			return nil, usagef("--meta wants KEY=VALUE, not %q", pair)
 		}
-		if key == normalizeMeta {
+		if key == anyfile.NormalizeMeta {
 			return nil, usagef("--meta %s is --normalize's, which also does it: give that", key)
 		}
 		if _, twice := meta[key]; twice {
@@ -193,9 +193,9 @@ func parseMeta(pairs []string) (map[string]string, error) {
 }
 
 // fill adds all lines, and stops where the filter is over-full.
-func (b *buildCommand) fill(f *filterFile, sources []*lines.Source, tell *lines.Reporter) (total uint64, err error) {
+func (b *buildCommand) fill(f *anyfile.File, sources []*lines.Source, tell *lines.Reporter) (total uint64, err error) {
 	var watch *gauge // nil: the filter makes room itself
-	if !grows(f.Filter) && !f.unplanned() {
+	if !grows(f.Filter) && !f.Unplanned() {
 		watch = newGauge(f, true)
 	}
 	reader := &lines.Reader{
@@ -210,7 +210,7 @@ func (b *buildCommand) fill(f *filterFile, sources []*lines.Source, tell *lines.
 		}
 	}
 	err = reader.Each(func(part lines.Batch) error {
-		keys, err := f.keys.keysOf(part.Keys)
+		keys, err := f.Keys.Of(part.Keys)
 		for err == nil && len(keys) > 0 {
 			var some [][]byte
 			some, keys = watch.cut(keys)
@@ -236,10 +236,10 @@ func (a anyAdder) add(keys [][]byte) int { return a.filter.AddMany(keys, nil) }
 func (a anyAdder) finish() (int, error)  { return 0, nil }
 
 // watch refuses to go on when more different keys came than planned.
-func (b *buildCommand) watch(f *filterFile, watch *gauge, isNew int, total uint64) error {
+func (b *buildCommand) watch(f *anyfile.File, watch *gauge, isNew int, total uint64) error {
 	if watch == nil {
 		g, ok := f.Filter.(growing)
-		if _, chain := f.Filter.(*chainFilter); ok && g.Err() != nil && b.allowOverfull && !chain {
+		if _, chain := f.Filter.(*anyfile.Chain); ok && g.Err() != nil && b.allowOverfull && !chain {
 			return nil // report warns
 		}
 		if ok && g.Err() != nil {
@@ -273,16 +273,74 @@ type buildJSON struct {
 	human.FilterJSON
 }
 
-func (b *buildCommand) report(cmd *cobra.Command, tell *lines.Reporter, f *filterFile, total uint64) error {
-	r := f.condition()
+func (b *buildCommand) report(cmd *cobra.Command, tell *lines.Reporter, f *anyfile.File, total uint64) error {
+	r := f.Condition()
 	if r.Over() && total > r.Plan.Keys {
 		tell.Warn("%s", human.Overfull(r.Report))
 	}
-	mistaken := f.mistakenBy(bloom.Report{Plan: r.Plan}, r.Added, total)
+	mistaken := mistakenBy(f, bloom.Report{Plan: r.Plan}, r.Added, total)
 	if b.asJSON {
 		return printJSON(cmd.OutOrStdout(), buildJSON{b.output, total, r.Added, total - r.Added, mistaken, human.Describe(r)})
 	}
 	tell.Say("%s: %s, %s new, %s", b.output, human.Count(total, "line"), human.Commas(r.Added), human.SeenBefore(total-r.Added, mistaken))
 	tell.Say("%s: %s", b.output, human.Fullness(r))
 	return nil
+}
+
+// An adder puts keys into a filter. add and finish return how many of the keys
+// that are in by now were new.
+type adder interface {
+	add(keys [][]byte) (isNew int)
+	finish() (isNew int, err error)
+}
+
+const (
+	// bulkFrom is the size of filter, in bytes, from which on sorting the keys
+	// by where they fall costs less than the cache misses it saves.
+	bulkFrom = 256 << 20
+
+	// bulkKeep is how many bytes of keys are kept back for that.
+	bulkKeep = 512 << 20
+)
+
+func newAdder(f *bloom.Filter) (adder, error) {
+	if f.Plan().Bytes() < bulkFrom {
+		return directAdder{f}, nil
+	}
+	f.Prefault()
+	bulk, err := f.Bulk(bulkKeep)
+	if err != nil {
+		return nil, err
+	}
+	feed, err := bulk.Feed()
+	return &bulkAdder{bulk: bulk, feed: feed}, err
+}
+
+type directAdder struct{ filter *bloom.Filter }
+
+func (a directAdder) add(keys [][]byte) int { return a.filter.AddMany(keys, nil) }
+func (a directAdder) finish() (int, error)  { return 0, nil }
+
+type bulkAdder struct {
+	bulk  *bloom.Bulk
+	feed  *bloom.Feed
+	added uint64 // told so far
+}
+
+func (a *bulkAdder) add(keys [][]byte) int {
+	a.feed.AddMany(keys)
+	return a.tell()
+}
+
+func (a *bulkAdder) finish() (int, error) {
+	err := a.feed.Close()
+	return a.tell(), err
+}
+
+// tell returns what was added since it was asked last.
+func (a *bulkAdder) tell() int {
+	added := a.bulk.Added()
+	isNew := int(added - a.added)
+	a.added = added
+	return isNew
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/spf13/cobra"
@@ -29,7 +30,7 @@ type checkCommand struct {
 	asJSON     bool
 	secret     string
 	normalize  string
-	formatFlags
+	anyfile.Options
 }
 
 func newCheck() *cobra.Command {
@@ -69,8 +70,8 @@ A line is selected if any of the filters has it, or with --all if all have it.
 	addNull(cmd, &c.null)
 	addSecret(cmd, &c.secret)
 	addNormalize(cmd, &c.normalize)
-	addFormat(cmd, &c.formatFlags)
-	addFunnel(cmd, &c.formatFlags)
+	addFormat(cmd, &c.Options)
+	addFunnel(cmd, &c.Options)
 	addJSON(cmd, &c.asJSON, "print only a summary, as one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("count", "quiet", "json", "label")
 	cmd.MarkFlagsMutuallyExclusive("count", "quiet", "json", "line-number")
@@ -98,7 +99,7 @@ func (c *checkCommand) run(cmd *cobra.Command, args []string) error {
 		paths, args = args[:1], args[1:]
 	}
 	filters, err := c.open(paths)
-	defer closeAll(filters)
+	defer anyfile.CloseAll(filters)
 	if err != nil {
 		return err
 	}
@@ -131,27 +132,27 @@ func (c *checkCommand) run(cmd *cobra.Command, args []string) error {
 
 // open opens the filters. Those that were opened are returned also with an
 // error.
-func (c *checkCommand) open(paths []string) (filters []*filterFile, err error) {
+func (c *checkCommand) open(paths []string) (filters []*anyfile.File, err error) {
 	for _, path := range paths {
-		f, err := c.formatFlags.open(path, toRead)
+		f, err := c.Options.Open(path, anyfile.ToRead)
 		if err != nil {
 			return filters, err
 		}
 		filters = append(filters, f)
-		if err := f.setNormalize(&c.formatFlags, c.normalize); err != nil {
+		if err := f.SetNormalize(&c.Options, c.normalize); err != nil {
 			return filters, err
 		}
 	}
-	if err := c.refuseIdle(filters...); err != nil {
+	if err := c.RefuseIdle(filters...); err != nil {
 		return filters, err
 	}
-	return filters, unlock(c.secret, filters...)
+	return filters, anyfile.Unlock(c.secret, filters...)
 }
 
 // look looks lines up.
 type look struct {
 	*checkCommand
-	filters  []*filterFile
+	filters  []*anyfile.File
 	out      *lines.Writer
 	stdout   io.Writer
 	printing bool
@@ -163,14 +164,14 @@ type look struct {
 // asked is what one CPU needs to ask the filters about the lines of a job.
 type asked struct {
 	lines [][]byte
-	keys  []*keyMap // for each filter
-	found [][]bool  // what each filter says of each line
+	keys  []*anyfile.KeyMap // for each filter
+	found [][]bool          // what each filter says of each line
 }
 
 func (l *look) newAsked() *asked {
 	a := &asked{found: make([][]bool, len(l.filters))}
 	for _, f := range l.filters {
-		a.keys = append(a.keys, f.keys.clone())
+		a.keys = append(a.keys, f.Keys.Clone())
 	}
 	return a
 }
@@ -185,7 +186,7 @@ func (l *look) ask(j *lines.Job) {
 	a.cut(j, separator(l.null))
 	n := 0
 	for i, f := range l.filters {
-		keys, err := a.keys[i].keysOf(a.lines)
+		keys, err := a.keys[i].Of(a.lines)
 		if err != nil {
 			j.Text, j.Ends, j.Err = j.Text[:0], j.Ends[:0], err
 			return
@@ -293,7 +294,7 @@ func (l *look) before(i int, a *asked) []byte {
 		separator := ""
 		for k, f := range l.filters {
 			if a.found[k][i] {
-				p = append(append(p, separator...), f.path...)
+				p = append(append(p, separator...), f.Path...)
 				separator = ","
 			}
 		}
@@ -304,7 +305,7 @@ func (l *look) before(i int, a *asked) []byte {
 }
 
 // finish prints what there is to print after the lines.
-func (c *checkCommand) finish(cmd *cobra.Command, tell *lines.Reporter, filters []*filterFile, sum checkJSON) error {
+func (c *checkCommand) finish(cmd *cobra.Command, tell *lines.Reporter, filters []*anyfile.File, sum checkJSON) error {
 	var err error
 	switch {
 	case c.count:
@@ -318,11 +319,11 @@ func (c *checkCommand) finish(cmd *cobra.Command, tell *lines.Reporter, filters 
 	if c.strict {
 		over := false
 		for _, f := range filters {
-			switch now := f.condition(); {
+			switch now := f.Condition(); {
 			case now.Unplanned:
-				tell.Warn("%s: its n and p are not known, so --strict cannot tell whether it is over-full; false-positive rate now %s", f.path, human.OneIn(now.Rate))
+				tell.Warn("%s: its n and p are not known, so --strict cannot tell whether it is over-full; false-positive rate now %s", f.Path, human.OneIn(now.Rate))
 			case now.Over():
-				tell.Warn("%s: %s", f.path, human.Overfull(now.Report))
+				tell.Warn("%s: %s", f.Path, human.Overfull(now.Report))
 				over = true
 			}
 		}

@@ -1,13 +1,12 @@
 package main
 
 import (
-	"fmt"
-	"os"
 	"strings"
 
-	"github.com/bloomery/bloom/internal/lines"
+	"github.com/bloomery/bloom/internal/anyfile"
+	"github.com/bloomery/bloom/interop"
 	"github.com/spf13/cobra"
-	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 )
 
 // newCompletion is `bloomery completion`.
@@ -39,55 +38,36 @@ formats, schemes and file names.`,
 	}
 }
 
-// keepTables makes Markdown keep the indented lines of a help text as they are,
-// which it would run together: a blank line before them, and four spaces or more.
-func keepTables(help string) string {
-	var kept []string
-	table := false
-	for line := range strings.SplitSeq(help, "\n") {
-		was := table
-		if table = strings.HasPrefix(line, "  "); table {
-			line = "  " + line
-		}
-		if table != was && line != "" && len(kept) > 0 && kept[len(kept)-1] != "" {
-			kept = append(kept, "")
-		}
-		kept = append(kept, line)
+// What the shell offers when Tab is pressed. Where nothing is said here it
+// offers files.
+
+type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
+
+// fixed offers some words.
+func fixed(words ...string) completer {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return words, cobra.ShellCompDirectiveNoFileComp
 	}
-	return strings.Join(kept, "\n")
 }
 
-// newMan is `bloomery man`.
-func newMan() *cobra.Command {
-	var directory string
-	cmd := &cobra.Command{
-		Use:   "man -o DIR",
-		Short: "Write the manual pages",
-		Long: `Man writes a manual page for each command into the directory DIR, which it makes
-if need be. What is there under those names is replaced.`,
-		Example: `  bloomery man -o ~/.local/share/man/man1
-  bloomery man -o /tmp/man1 && man -l /tmp/man1/bloomery-check.1`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if directory == "" {
-				return usagef("name the directory: bloomery man -o ~/.local/share/man/man1")
-			}
-			if err := os.MkdirAll(directory, 0o777); err != nil {
-				return lines.FileError(directory, err)
-			}
-			header := &doc.GenManHeader{Section: "1", Source: "bloomery " + readVersion().Version, Manual: "Bloomery"}
-			cmd.Root().DisableAutoGenTag = true
-			for _, page := range cmd.Root().Commands() {
-				page.Long = keepTables(page.Long)
-			}
-			if err := doc.GenManTree(cmd.Root(), header, directory); err != nil {
-				return fmt.Errorf("%s: %w", directory, err)
-			}
-			return nil
-		},
-		DisableFlagsInUseLine: true,
+// completeFormats offers the formats, each with what it is.
+func completeFormats(*cobra.Command, []string, string) (words []string, _ cobra.ShellCompDirective) {
+	for _, f := range interop.Formats {
+		words = append(words, cobra.CompletionWithDesc(f.Name, f.About))
 	}
-	cmd.Flags().StringVarP(&directory, "output", "o", "", "the `DIR`ectory to write to")
-	cmd.MarkFlagDirname("output")
-	return cmd
+	return words, cobra.ShellCompDirectiveNoFileComp
 }
+
+func completeSchemes(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return anyfile.SchemeNames(), cobra.ShellCompDirectiveNoFileComp
+}
+
+// dropQuotes takes the back-quotes out of what flags say of themselves: help makes
+// the name of a value of them, and a shell shows them as they are.
+func dropQuotes(root *cobra.Command) {
+	for _, cmd := range root.Commands() {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })
+	}
+}
+
+func joined(names []string) string { return strings.Join(names, ", ") }

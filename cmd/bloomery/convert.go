@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"path/filepath"
-	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
@@ -22,11 +21,11 @@ type convertCommand struct {
 	list   bool
 	asJSON bool
 	to     string
-	formatFlags
+	anyfile.Options
 }
 
 func newConvert() *cobra.Command {
-	c := &convertCommand{formatFlags: formatFlags{from: true}}
+	c := &convertCommand{Options: anyfile.Options{From: true}}
 	cmd := &cobra.Command{
 		Use:   "convert --to FORMAT -o OUT IN",
 		Short: "Write a filter in another program's format, or take it over from there",
@@ -48,14 +47,14 @@ without counters. What IN is, its bytes tell, or --from.`,
 	addOutput(cmd, &c.output, &c.force)
 	flags.StringVar(&c.to, "to", "", "the `FORMAT` to write")
 	flags.BoolVar(&c.list, "list", false, "print the formats, and what their bytes do not tell")
-	addFormat(cmd, &c.formatFlags)
-	flags.StringVar(&c.formatFlags.format, "from", "", "the `FORMAT` of IN, if its bytes do not tell")
+	addFormat(cmd, &c.Options)
+	flags.StringVar(&c.Options.Format, "from", "", "the `FORMAT` of IN, if its bytes do not tell")
 	flags.MarkHidden("format") // --from here
 	addJSON(cmd, &c.asJSON, "print what was done, or the list, as JSON")
 	cmd.RegisterFlagCompletionFunc("from", completeFormats)
 	cmd.RegisterFlagCompletionFunc("to", func(cmd *cobra.Command, args []string, start string) ([]string, cobra.ShellCompDirective) {
 		words, directive := completeFormats(cmd, args, start)
-		return append(words, cobra.CompletionWithDesc(ourFormat, "our own")), directive
+		return append(words, cobra.CompletionWithDesc(anyfile.OurFormat, "our own")), directive
 	})
 	return cmd
 }
@@ -72,50 +71,50 @@ func (c *convertCommand) run(cmd *cobra.Command, args []string) error {
 	case len(args) != 1:
 		return usagef("name one filter to convert: bloomery convert --to FORMAT -o OUT IN")
 	case c.to == "":
-		return usagef("say with --to what to make: %s, %s", ourFormat, joined(formatNames()))
+		return usagef("say with --to what to make: %s, %s", anyfile.OurFormat, joined(anyfile.FormatNames()))
 	}
 	var to *interop.Format // nil: ours
-	if c.to != ourFormat {
+	if c.to != anyfile.OurFormat {
 		var ok bool
 		if to, ok = interop.FormatNamed(c.to); !ok {
-			return usagef("--to %s is unknown: take one of %s, %s", c.to, ourFormat, joined(formatNames()))
+			return usagef("--to %s is unknown: take one of %s, %s", c.to, anyfile.OurFormat, joined(anyfile.FormatNames()))
 		}
 	}
 	if err := mayWrite(c.output, c.force); err != nil {
 		return err
 	}
-	from, err := c.open(args[0], toRead)
+	from, err := c.Open(args[0], anyfile.ToRead)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	if err := c.refuseIdle(from); err != nil {
+	if err := c.RefuseIdle(from); err != nil {
 		return err
 	}
 	made, err := c.convert(from, to)
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(c.output, nil, made.writeTo); err != nil {
+	if err := replaceFile(c.output, nil, made.Encode); err != nil {
 		return c.advise(err, from, to)
 	}
 	return c.report(cmd, from, made)
 }
 
 // convert is the filter in the other format. It shares the bits of from.
-func (c *convertCommand) convert(from *filterFile, to *interop.Format) (*filterFile, error) {
-	made := &filterFile{Filter: from.Filter, path: c.output}
+func (c *convertCommand) convert(from *anyfile.File, to *interop.Format) (*anyfile.File, error) {
+	made := &anyfile.File{Filter: from.Filter, Path: c.output}
 	if to != nil {
 		file := interop.File{Filter: from.Filter}
-		if from.foreign != nil {
-			file = *from.foreign // with what only its format knows
+		if from.Foreign != nil {
+			file = *from.Foreign // with what only its format knows
 		}
 		file.Format = to
-		made.setForeign(&file)
+		made.SetForeign(&file)
 	} else if chain, ok := from.Filter.(interface{ Single() (*bloom.Classic, bool) }); ok {
 		single, ok := chain.Single()
 		if !ok {
-			return nil, fmt.Errorf("%s: has several layers, which no filter of ours has under another program's scheme: read it as it is, as every command can", from.path)
+			return nil, fmt.Errorf("%s: has several layers, which no filter of ours has under another program's scheme: read it as it is, as every command can", from.Path)
 		}
 		made.Filter = single
 	} else if counting, ok := from.Filter.(*bloom.Counting); ok {
@@ -125,14 +124,13 @@ func (c *convertCommand) convert(from *filterFile, to *interop.Format) (*filterF
 		}
 		made.Filter = f
 	}
-	if to == nil && from.foreign != nil && len(from.foreign.Data) > 0 && !c.force {
-		return nil, fmt.Errorf("%s: has %s of free data, for which our format has no room: give --force to leave them out", from.path, human.Count(uint64(len(from.foreign.Data)), "byte"))
+	if to == nil && from.Foreign != nil && len(from.Foreign.Data) > 0 && !c.force {
+		return nil, fmt.Errorf("%s: has %s of free data, for which our format has no room: give --force to leave them out", from.Path, human.Count(uint64(len(from.Foreign.Data)), "byte"))
 	}
-	if to == nil && made.Filter == from.Filter && from.foreign == nil {
-		return nil, fmt.Errorf("%s: is a file of ours already: copy it", from.path)
+	if to == nil && made.Filter == from.Filter && from.Foreign == nil {
+		return nil, fmt.Errorf("%s: is a file of ours already: copy it", from.Path)
 	}
-	made.kind = kindOf(made.Filter)
-	if len(from.meta()) > 0 && to != nil {
+	if len(from.Meta()) > 0 && to != nil {
 		return made, c.refuseNormalized(from)
 	}
 	return made, nil
@@ -140,15 +138,15 @@ func (c *convertCommand) convert(from *filterFile, to *interop.Format) (*filterF
 
 // refuseNormalized refuses a filter whose keys are in a form that the other
 // format cannot note.
-func (c *convertCommand) refuseNormalized(from *filterFile) error {
-	if form := from.meta()[normalizeMeta]; form != "" && !c.force {
-		return fmt.Errorf("%s: was built with --normalize %s, which the format %s cannot note: give --force if whoever asks it brings keys into that form", from.path, form, c.to)
+func (c *convertCommand) refuseNormalized(from *anyfile.File) error {
+	if form := from.Meta()[anyfile.NormalizeMeta]; form != "" && !c.force {
+		return fmt.Errorf("%s: was built with --normalize %s, which the format %s cannot note: give --force if whoever asks it brings keys into that form", from.Path, form, c.to)
 	}
 	return nil
 }
 
 // advise adds to a refusal how to build the filter in the format.
-func (c *convertCommand) advise(err error, from *filterFile, to *interop.Format) error {
+func (c *convertCommand) advise(err error, from *anyfile.File, to *interop.Format) error {
 	if !errors.Is(err, interop.ErrScheme) {
 		return err
 	}
@@ -158,15 +156,7 @@ func (c *convertCommand) advise(err error, from *filterFile, to *interop.Format)
 		keys = max(keys, math.Ceil(r.Keys), 1) // at least as many as it was planned for
 	}
 	return fmt.Errorf("%w\nbuild it from the keys: bloomery build --format %s -o %s -n %d -p %.3g KEYS.txt",
-		err, to.Name, quoted(c.output), uint64(keys), min(max(plan.Rate, 1e-12), 0.5))
-}
-
-// quoted is a path as a shell takes it.
-func quoted(path string) string {
-	if path == filepath.Clean(path) && !strings.ContainsAny(path, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
-		return path
-	}
-	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+		err, to.Name, anyfile.Quoted(c.output), uint64(keys), min(max(plan.Rate, 1e-12), 0.5))
 }
 
 // convertedJSON is what convert reports.
@@ -179,17 +169,17 @@ type convertedJSON struct {
 	human.FilterJSON
 }
 
-func (c *convertCommand) report(cmd *cobra.Command, from, made *filterFile) error {
-	r := made.condition()
+func (c *convertCommand) report(cmd *cobra.Command, from, made *anyfile.File) error {
+	r := made.Condition()
 	if c.asJSON {
-		v := convertedJSON{File: c.output, From: from.format(), To: c.to, Kind: made.kind, FilterJSON: human.Describe(r)}
+		v := convertedJSON{File: c.output, From: from.Format(), To: c.to, Kind: made.Kind(), FilterJSON: human.Describe(r)}
 		if classic, ok := made.Filter.(*bloom.Classic); ok {
 			v.Scheme = classic.Scheme().Name()
 		}
 		return printJSON(cmd.OutOrStdout(), v)
 	}
 	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
-	tell.Say("%s: %s, from %s", c.output, c.to, from.format())
+	tell.Say("%s: %s, from %s", c.output, c.to, from.Format())
 	tell.Say("%s: %s", c.output, human.Fullness(r))
 	return nil
 }
@@ -211,11 +201,11 @@ func (c *convertCommand) print(w io.Writer) error {
 		}
 		return nil
 	}
-	width := len(ourFormat)
-	for _, name := range formatNames() {
+	width := len(anyfile.OurFormat)
+	for _, name := range anyfile.FormatNames() {
 		width = max(width, len(name))
 	}
-	_, err := fmt.Fprintf(w, "%-*s  our own: every kind of filter, with checksums\n", width, ourFormat)
+	_, err := fmt.Fprintf(w, "%-*s  our own: every kind of filter, with checksums\n", width, anyfile.OurFormat)
 	for _, f := range interop.Formats {
 		if err == nil {
 			_, err = fmt.Fprintf(w, "%-*s  %s%s\n", width, f.Name, f.About, formatNote(f))

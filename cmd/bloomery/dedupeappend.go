@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/internal/memory"
 )
@@ -76,7 +77,7 @@ func (r *dedupeRun) mayAppend(path string, stdout io.Writer) error {
 	if !info.Mode().IsRegular() {
 		return fmt.Errorf("%s: is no regular file: lines are read from it first, and then appended", path)
 	}
-	if beginsAsOurs(path) {
+	if anyfile.BeginsAsOurs(path) {
 		return fmt.Errorf("%s: is a filter: give it to --state, and to --append a file of lines", path)
 	}
 	if out, ok := stdout.(*os.File); ok {

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 )
@@ -36,7 +37,7 @@ func (d *dedupeCommand) openState(sources []*lines.Source, limit *limit) (rememb
 		return d.createState(sources, limit)
 	}
 	if err != nil {
-		return nil, withAdvice(err)
+		return nil, anyfile.WithAdvice(err)
 	}
 	switch kind {
 	case bloom.KindFilter:
@@ -83,7 +84,7 @@ func removeEmpty(path string) (was fs.FileInfo, err error) {
 	if !isEmpty() {
 		return nil, nil // what is wrong with it shows when it is opened
 	}
-	unlock, err := lockFilter(path)
+	unlock, err := anyfile.Lock(path)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +109,7 @@ func (d *dedupeCommand) suitsFixed(plan bloom.Plan) error {
 	case keys != 0 && keys != plan.Keys:
 		return fmt.Errorf("%s: was made for %s keys, not %s: leave -n out, or begin another file", d.state, human.Commas(plan.Keys), human.Commas(keys))
 	case d.grow:
-		return fmt.Errorf("%s: was made with -n and without --grow: leave --grow out; when it is full, 'bloomery add --grow %s </dev/null' turns it into one that grows, at up to five times its rate", d.state, quoted(d.state))
+		return fmt.Errorf("%s: was made with -n and without --grow: leave --grow out; when it is full, 'bloomery add --grow %s </dev/null' turns it into one that grows, at up to five times its rate", d.state, anyfile.Quoted(d.state))
 	case d.budget != 0 && plan.Bytes() > uint64(d.budget):
 		return fmt.Errorf("%s: takes %s, more than the budget of %s: give a larger --budget, or begin another file", d.state, human.BinarySize(plan.Bytes()), human.BinarySize(uint64(d.budget)))
 	}
@@ -156,7 +157,7 @@ func (d *dedupeCommand) refuseKeys(keyed bool, meta map[string]string) error {
 	if keyed {
 		return fmt.Errorf("%s: is keyed, which a state cannot be: use a filter without a secret", d.state)
 	}
-	if form := meta[normalizeMeta]; form != "" {
+	if form := meta[anyfile.NormalizeMeta]; form != "" {
 		return fmt.Errorf("%s: was built with --normalize %s, which dedupe does not do: use another file", d.state, form)
 	}
 	return nil
@@ -190,5 +191,5 @@ func (d *dedupeCommand) stateError(err error) error {
 	case errors.Is(err, errors.ErrUnsupported):
 		return fmt.Errorf("%w: --state needs files that are changed in memory", err)
 	}
-	return withAdvice(err)
+	return anyfile.WithAdvice(err)
 }

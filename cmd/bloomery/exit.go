@@ -4,11 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"strings"
 	"syscall"
 
-	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/spf13/cobra"
 )
@@ -40,12 +39,8 @@ func selected(lines uint64) error {
 	return nil
 }
 
-// usageError is a mistake in how the command was called.
-type usageError struct{ error }
-
-func usagef(format string, args ...any) error {
-	return usageError{fmt.Errorf(format, args...)}
-}
+// usagef is an error in how the command was called.
+func usagef(format string, args ...any) error { return anyfile.Usagef(format, args...) }
 
 // execute runs the command that the arguments name and returns the exit code.
 func execute(root *cobra.Command) int {
@@ -54,7 +49,7 @@ func execute(root *cobra.Command) int {
 		err = plainUsage(err)
 	}
 	var status exitStatus
-	var usage usageError
+	var usage anyfile.UsageError
 	switch {
 	case err == nil:
 		return exitDone
@@ -93,43 +88,4 @@ func (e flagsError) Unwrap() error { return e.error }
 // complain prints an error.
 func complain(stderr io.Writer, err error) {
 	fmt.Fprintf(stderr, "bloomery: %s\n", human.Error(err.Error()))
-}
-
-// withAdvice adds to an error of a filter file what to do about it.
-func withAdvice(err error) error {
-	advice := ""
-	var where *fs.PathError
-	switch {
-	case errors.Is(err, bloom.ErrUnclean):
-		return err // see unclean
-	case errors.As(err, &where) && missingDirectory(where.Path) != "":
-		advice = fmt.Sprintf("there is no directory %s", missingDirectory(where.Path))
-	case errors.Is(err, fs.ErrNotExist):
-		advice = "make it with 'bloomery build -o FILE'"
-	case errors.Is(err, bloom.ErrFormat):
-		advice = "is it one that 'bloomery build' made, and copied whole?"
-	case errors.Is(err, bloom.ErrVersion):
-		advice = "a newer bloomery may know it"
-	case errors.Is(err, bloom.ErrChecksum):
-		advice = "build it again, or take a copy that is whole"
-	case errors.Is(err, bloom.ErrSecret):
-		advice = "give --secret the file that the filter was built with"
-	default:
-		return err
-	}
-	return fmt.Errorf("%w: %s", err, advice)
-}
-
-// unclean says what to do about a file that is changed in place, or was when its
-// writer was cut off: it is not damaged.
-func unclean(path string, err error) error {
-	if !errors.Is(err, bloom.ErrUnclean) {
-		return err
-	}
-	unlock, err := lockFilter(path)
-	if err != nil {
-		return err
-	}
-	unlock()
-	return fmt.Errorf("%s: was not closed cleanly: run 'bloomery dedupe --state %s </dev/null' to mend it", path, quoted(path))
 }

@@ -1,17 +1,13 @@
 package main
 
 import (
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
-	"github.com/bloomery/bloom/internal/lines"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
@@ -85,35 +81,44 @@ func idle(cmd *cobra.Command, why string, names ...string) error {
 	return nil
 }
 
-// serverSecret stands before the digits in a server's file.
-const serverSecret = "siphash-2-4 "
-
-// readSecret reads a secret: 16 raw bytes, 32 hexadecimal digits, or the secrets
-// file of a server's data directory. No path means no secret.
-func readSecret(path string) ([]byte, error) {
-	if path == "" {
-		return nil, nil
-	}
-	b, err := os.ReadFile(path)
-	if err != nil {
-		return nil, lines.FileError(path, err)
-	}
-	if len(b) == bloom.SecretBytes {
-		return b, nil
-	}
-	digits := strings.TrimSpace(string(b))
-	digits = strings.TrimPrefix(digits, serverSecret)
-	secret, err := hex.DecodeString(digits)
-	if err != nil || len(secret) != bloom.SecretBytes {
-		return nil, fmt.Errorf("%s: a secret is %d bytes or %d hexadecimal digits: make one with 'head -c %d /dev/urandom > FILE'",
-			path, bloom.SecretBytes, 2*bloom.SecretBytes, bloom.SecretBytes)
-	}
-	return secret, nil
-}
-
 // printJSON prints one object on a line of its own.
 func printJSON(w io.Writer, object any) error {
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(object)
 }
+
+func addFormat(cmd *cobra.Command, f *anyfile.Options) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.Format, "format", "", "the `FORMAT` of filters that another program wrote, if their bytes do not tell; see 'bloomery convert --list'")
+	flags.StringVar(&f.Scheme, "scheme", "", "of a format of bare bits: the `SCHEME` from a key to its positions")
+	flags.Var(&f.Bits, "bits", "of a format of bare bits: m")
+	flags.Var(&f.Probes, "probes", "of a format of bare bits: `K`, the bits that a key sets")
+	cmd.RegisterFlagCompletionFunc("format", completeFormats)
+	cmd.RegisterFlagCompletionFunc("scheme", completeSchemes)
+}
+
+// addFunnel is for commands that read keys.
+func addFunnel(cmd *cobra.Command, f *anyfile.Options) {
+	cmd.Flags().StringVar(&f.Funnel, "funnel", "", "the `FUNNEL` that Guava's keys went through: "+joined(anyfile.FunnelNames()))
+	cmd.RegisterFlagCompletionFunc("funnel", fixed(anyfile.FunnelNames()...))
+}
+
+// normalizeHelp is what --normalize means.
+const normalizeHelp = `
+--normalize brings each line into a normal form before it is hashed, and
+remembers that in the filter's metadata, so that check and add do it again:
+
+    lower  A to Z become a to z
+    upper  a to z become A to Z
+    trim   spaces, tabs, carriage returns and the like are cut off at both
+           ends
+    hex    hexadecimal digits become lower case, without 0x before them and
+           without blanks, colons and hyphens between; other lines stay
+    url    RFC 3986, sections 6.2.2 and 6.2.3: scheme and host in lower case,
+           no default port (http, https, ftp, ws, wss) and no empty one, no
+           fragment, percent-encoding in upper case and only where it is
+           needed, no dot segments, "/" for an empty path; lines without
+           scheme:// stay
+
+Several forms are applied in the order given: --normalize trim,url.`

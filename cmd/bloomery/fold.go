@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
@@ -55,21 +56,21 @@ func (c *foldCommand) run(cmd *cobra.Command, args []string) error {
 	if err := mayWrite(c.output, c.force); err != nil {
 		return err
 	}
-	f, err := (&formatFlags{}).open(args[0], toRead)
+	f, err := (&anyfile.Options{}).Open(args[0], anyfile.ToRead)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	before := f.condition()
+	before := f.Condition()
 	folded, by, err := c.fold(f, before.Report)
 	if err != nil {
 		return fmt.Errorf("%s: %w", args[0], err)
 	}
 	defer folded.Close()
-	if err := replaceFile(c.output, nil, folded.writeTo); err != nil {
+	if err := replaceFile(c.output, nil, folded.Encode); err != nil {
 		return err
 	}
-	after := folded.condition()
+	after := folded.Condition()
 	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
 	if after.Over() {
 		tell.Warn("%s", human.Overfull(after.Report))
@@ -91,9 +92,9 @@ type foldedJSON struct {
 }
 
 // fold folds by what was asked for, or by as much as the rate allows.
-func (c *foldCommand) fold(f *filterFile, r bloom.Report) (folded *filterFile, by uint64, err error) {
+func (c *foldCommand) fold(f *anyfile.File, r bloom.Report) (folded *anyfile.File, by uint64, err error) {
 	if !foldable(f) {
-		return nil, 0, fmt.Errorf("a %s cannot be folded: only filters, splitblocks and filters with exceptions can: build a smaller one from its keys", f.kind)
+		return nil, 0, fmt.Errorf("a %s cannot be folded: only filters, splitblocks and filters with exceptions can: build a smaller one from its keys", f.Kind())
 	}
 	if by := uint64(c.by); by != 0 {
 		if by == 1 {
@@ -107,7 +108,7 @@ func (c *foldCommand) fold(f *filterFile, r bloom.Report) (folded *filterFile, b
 	}
 	limit := float64(c.rate)
 	if limit == 0 {
-		if f.unplanned() {
+		if f.Unplanned() {
 			return nil, 0, errors.New("its file does not say which rate it was planned for: give --rate or --by")
 		}
 		limit = r.Plan.Rate
@@ -139,7 +140,7 @@ func (c *foldCommand) fold(f *filterFile, r bloom.Report) (folded *filterFile, b
 }
 
 // replan plans the result for the rate that was asked for.
-func (c *foldCommand) replan(folded *filterFile) error {
+func (c *foldCommand) replan(folded *anyfile.File) error {
 	if c.rate == 0 {
 		return nil
 	}
@@ -147,7 +148,7 @@ func (c *foldCommand) replan(folded *filterFile) error {
 }
 
 // foldable reports whether the kind can be folded.
-func foldable(f *filterFile) bool {
+func foldable(f *anyfile.File) bool {
 	switch f.Filter.(type) {
 	case *bloom.Filter, *bloom.SplitBlock, *bloom.Exceptions:
 		return true
@@ -156,24 +157,24 @@ func foldable(f *filterFile) bool {
 }
 
 // foldBy returns a filter of a by-th of the size, of a kind that is foldable.
-func foldBy(f *filterFile, by uint64) (folded *filterFile, err error) {
-	folded = &filterFile{kind: f.kind}
+func foldBy(f *anyfile.File, by uint64) (folded *anyfile.File, err error) {
+	folded = &anyfile.File{}
 	switch k := f.Filter.(type) {
 	case *bloom.Filter:
-		folded.Filter, err = orNone(k.Fold(by))
+		folded.Filter, err = anyfile.OrNone(k.Fold(by))
 	case *bloom.SplitBlock:
-		if f.foreign != nil {
-			folded.foreign = &interop.File{Format: f.foreign.Format, Unplanned: f.foreign.Unplanned}
+		if f.Foreign != nil {
+			folded.Foreign = &interop.File{Format: f.Foreign.Format, Unplanned: f.Foreign.Unplanned}
 		}
-		folded.Filter, err = orNone(k.Fold(by))
+		folded.Filter, err = anyfile.OrNone(k.Fold(by))
 	case *bloom.Exceptions:
-		folded.Filter, err = orNone(k.Fold(by))
+		folded.Filter, err = anyfile.OrNone(k.Fold(by))
 	}
 	if err != nil {
 		return nil, err
 	}
-	if folded.foreign != nil {
-		folded.foreign.Filter = folded.Filter
+	if folded.Foreign != nil {
+		folded.Foreign.Filter = folded.Filter
 	}
 	return folded, nil
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 )
 
@@ -173,7 +174,7 @@ const mostIntegrated = 32
 // mistakenBy is mistaken for a filter of any kind: of those that consist of several
 // filters, or have many probes, only the rate is known that they have now, and it
 // was lower before.
-func (f *filterFile) mistakenBy(before bloom.Report, isNew, lines uint64) float64 {
+func mistakenBy(f *anyfile.File, before bloom.Report, isNew, lines uint64) float64 {
 	if grows(f.Filter) || before.Plan.Probes > mostIntegrated {
 		return f.Report().Rate * float64(isNew)
 	}

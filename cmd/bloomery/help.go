@@ -41,7 +41,7 @@ func newHelp() *cobra.Command {
 func flagError(cmd *cobra.Command, err error) error {
 	var long *pflag.NotExistError
 	if !errors.As(err, &long) {
-		return usageError{err}
+		return usagef("%w", err)
 	}
 	name := long.GetSpecifiedName()
 	switch {
@@ -52,7 +52,7 @@ func flagError(cmd *cobra.Command, err error) error {
 	case name == "i" && cmd.Flags().Lookup("normalize") != nil:
 		return usagef("%w: --normalize lower makes upper and lower case the same", err)
 	}
-	return usageError{err}
+	return usagef("%w", err)
 }
 
 // nearestFlag is the flag of the command whose name differs least, "" if none is

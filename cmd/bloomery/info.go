@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/spf13/cobra"
 )
@@ -16,7 +17,7 @@ import (
 type infoCommand struct {
 	verify bool
 	asJSON bool
-	formatFlags
+	anyfile.Options
 }
 
 func newInfo() *cobra.Command {
@@ -39,7 +40,7 @@ filter of any kind, also one that another program wrote.`,
 		DisableFlagsInUseLine: true,
 	}
 	cmd.Flags().BoolVar(&c.verify, "verify", false, "check the whole file against its checksums first")
-	addFormat(cmd, &c.formatFlags)
+	addFormat(cmd, &c.Options)
 	addJSON(cmd, &c.asJSON, "print one JSON object for each file, on a line of its own")
 	return cmd
 }
@@ -55,13 +56,13 @@ func someFilters(example string) cobra.PositionalArgs {
 }
 
 func (c *infoCommand) run(stdout, stderr io.Writer, paths []string) error {
-	var files []*filterFile
-	defer func() { closeAll(files) }()
+	var files []*anyfile.File
+	defer func() { anyfile.CloseAll(files) }()
 	failed := false
 	for _, path := range paths { // one that cannot be read keeps nobody from the others
-		f, err := c.open(path, toRead)
+		f, err := c.Open(path, anyfile.ToRead)
 		if err == nil && c.verify {
-			err = f.verify()
+			err = f.Verify()
 		}
 		if err != nil && len(paths) == 1 {
 			return err
@@ -74,7 +75,7 @@ func (c *infoCommand) run(stdout, stderr io.Writer, paths []string) error {
 		files = append(files, f)
 	}
 	if len(files) > 0 {
-		if err := c.refuseIdle(files...); err != nil {
+		if err := c.RefuseIdle(files...); err != nil {
 			return err
 		}
 	}
@@ -95,19 +96,6 @@ func (c *infoCommand) run(stdout, stderr io.Writer, paths []string) error {
 	}
 	if failed {
 		return exitStatus(exitError)
-	}
-	return nil
-}
-
-// verify checks the checksums of a file that was only mapped; all others were
-// checked when they were read.
-func (f *filterFile) verify() error {
-	mapped, ok := f.Filter.(interface{ Verify() error })
-	if !ok {
-		return nil
-	}
-	if err := mapped.Verify(); err != nil {
-		return unclean(f.path, withAdvice(fmt.Errorf("%s: %w", f.path, err)))
 	}
 	return nil
 }
@@ -167,20 +155,20 @@ var abouts = map[string]string{
 	"chain":      "a chain of filters that grows",
 }
 
-func describe(f *filterFile, verified bool) infoJSON {
-	r := f.condition()
+func describe(f *anyfile.File, verified bool) infoJSON {
+	r := f.Condition()
 	v := infoJSON{
-		File:       f.path,
-		FileBytes:  f.info.Size(),
-		Format:     f.format(),
-		Packed:     f.packed,
-		Kind:       f.kind,
+		File:       f.Path,
+		FileBytes:  f.Info.Size(),
+		Format:     f.Format(),
+		Packed:     f.Packed,
+		Kind:       f.Kind(),
 		Verified:   verified,
-		Meta:       f.meta(),
+		Meta:       f.Meta(),
 		FilterJSON: human.Describe(r),
 		report:     r.Report,
 		unplanned:  r.Unplanned,
-		about:      abouts[f.kind],
+		about:      abouts[f.Kind()],
 	}
 	if hashed, ok := f.Filter.(interface{ HashIdentity() bloom.HashIdentity }); ok {
 		v.describeHash(hashed.HashIdentity())
@@ -198,7 +186,7 @@ func describe(f *filterFile, verified bool) infoJSON {
 		v.SpanSeconds = k.Span().Seconds()
 		v.parts = k.Generations()
 		v.Generations = describeParts(v.parts)
-	case *chainFilter:
+	case *anyfile.Chain:
 		for _, l := range k.Layers() {
 			v.ChainLayers = append(v.ChainLayers, layerJSON{l.Capacity, l.Rate, l.Bits, l.Probes, l.Bytes, l.Items})
 		}
@@ -208,10 +196,10 @@ func describe(f *filterFile, verified bool) infoJSON {
 		v.parts = k.Layers()
 		v.Layers = describeParts(v.parts)
 	}
-	if f.foreign != nil {
-		v.about = f.foreign.Format.About
-		v.DataBytes = len(f.foreign.Data)
-		v.details = f.foreign.Details
+	if f.Foreign != nil {
+		v.about = f.Foreign.Format.About
+		v.DataBytes = len(f.Foreign.Data)
+		v.details = f.Foreign.Details
 		for _, d := range v.details {
 			if v.Details == nil {
 				v.Details = make(map[string]string)
@@ -252,7 +240,7 @@ func (v infoJSON) print(w io.Writer) error {
 	if v.Verified {
 		t.Row("checksums", "%s", v.checked())
 	}
-	if v.Format != ourFormat {
+	if v.Format != anyfile.OurFormat {
 		t.Row("format", "%s: %s", v.Format, v.about)
 		t.Row("kind", "%s: %s", v.Kind, abouts[v.Kind])
 	} else {
@@ -284,7 +272,7 @@ func (v infoJSON) print(w io.Writer) error {
 		t.Row("remaining", "%s", human.Count(r.Remaining, "key"))
 	}
 	t.Row("bits set", "%s", human.Percent(v.Fill))
-	if v.Format == ourFormat { // others keep no such count, or in their own words
+	if v.Format == anyfile.OurFormat { // others keep no such count, or in their own words
 		if v.Added > 0 || v.Fill == 0 { // else it came from a file that does not say
 			t.Row("added", "%s keys were new when they were added", human.Commas(v.Added))
 		}
@@ -304,7 +292,7 @@ func (v infoJSON) print(w io.Writer) error {
 
 // checked is what --verify can say of a file that it found no fault with.
 func (v infoJSON) checked() string {
-	if v.Format != ourFormat {
+	if v.Format != anyfile.OurFormat {
 		return "none: the format has no checksums; its structure is sound"
 	}
 	return "all good"

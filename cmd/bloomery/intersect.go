@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/spf13/cobra"
@@ -52,7 +53,7 @@ func (c *intersectCommand) run(cmd *cobra.Command, args []string) error {
 }
 
 // intersect leaves in into what other has too.
-func (c *intersectCommand) intersect(into, other *filterFile) (err error) {
+func (c *intersectCommand) intersect(into, other *anyfile.File) (err error) {
 	switch f := into.Filter.(type) {
 	case *bloom.Filter:
 		return withSame(f, other, func(g *bloom.Filter) error {
@@ -90,7 +91,7 @@ func (c *intersectCommand) intersect(into, other *filterFile) (err error) {
 			return f.Intersect(g)
 		}, into)
 	}
-	return fmt.Errorf("%w: a %s has no intersection, as it is more than bits: take filters of the kinds filter, splitblock or classic", bloom.ErrUnlike, into.kind)
+	return fmt.Errorf("%w: a %s has no intersection, as it is more than bits: take filters of the kinds filter, splitblock or classic", bloom.ErrUnlike, into.Kind())
 }
 
 // foldTo folds g to the size of f, if it is larger by a whole factor.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/interop"
@@ -24,7 +25,7 @@ type combining struct {
 	force  bool
 	secret string
 	asJSON bool
-	formatFlags
+	anyfile.Options
 }
 
 func newMerge() *cobra.Command {
@@ -54,7 +55,7 @@ is over-full is refused, unless told --allow-overfull.`,
 func (c *combining) addFlags(cmd *cobra.Command) {
 	addOutput(cmd, &c.output, &c.force)
 	addSecret(cmd, &c.secret)
-	addFormat(cmd, &c.formatFlags)
+	addFormat(cmd, &c.Options)
 	addJSON(cmd, &c.asJSON, "print the report as one JSON object on standard output")
 }
 
@@ -87,7 +88,7 @@ type combinedJSON struct {
 
 // combine opens the filters, the smallest one to be changed, and lets with put
 // each of the others into that. It returns the result, and what each was.
-func (c *combining) combine(paths []string, with func(into, other *filterFile) error) (into *filterFile, parts []component, err error) {
+func (c *combining) combine(paths []string, with func(into, other *anyfile.File) error) (into *anyfile.File, parts []component, err error) {
 	if err := mayWrite(c.output, c.force); err != nil {
 		return nil, nil, err
 	}
@@ -95,7 +96,7 @@ func (c *combining) combine(paths []string, with func(into, other *filterFile) e
 	if err != nil {
 		return nil, nil, err
 	}
-	into, err = c.openOne(paths[smallest], toChange)
+	into, err = c.openOne(paths[smallest], anyfile.ToChange)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -103,7 +104,7 @@ func (c *combining) combine(paths []string, with func(into, other *filterFile) e
 		if i == smallest {
 			continue
 		}
-		other, err := c.openOne(path, toRead)
+		other, err := c.openOne(path, anyfile.ToRead)
 		if err == nil {
 			err = with(into, other)
 			other.Close()
@@ -113,7 +114,7 @@ func (c *combining) combine(paths []string, with func(into, other *filterFile) e
 			return nil, nil, c.explain(err, paths[smallest], path)
 		}
 	}
-	if n, ok := into.Filter.(noted); ok && into.foreign == nil {
+	if n, ok := into.Filter.(anyfile.Noted); ok && into.Foreign == nil {
 		if err := n.SetMeta(meta); err != nil {
 			into.Close()
 			return nil, nil, err
@@ -126,27 +127,27 @@ func (c *combining) combine(paths []string, with func(into, other *filterFile) e
 // result is to note. Keys in different normal forms do not mix.
 func (c *combining) survey(paths []string, parts *[]component) (smallest int, meta map[string]string, err error) {
 	var least uint64
-	var files []*filterFile
+	var files []*anyfile.File
 	defer func() {
 		if err == nil {
-			err = c.refuseIdle(files...)
+			err = c.RefuseIdle(files...)
 		}
-		if err == nil && c.secret != "" && !slices.ContainsFunc(files, (*filterFile).needsSecret) {
+		if err == nil && c.secret != "" && !slices.ContainsFunc(files, (*anyfile.File).NeedsSecret) {
 			err = fmt.Errorf("%s: the filter is not keyed: leave --secret out", paths[0])
 		}
 	}()
 	for i, path := range paths {
-		f, err := c.openOne(path, toRead)
+		f, err := c.openOne(path, anyfile.ToRead)
 		if err != nil {
 			return 0, nil, err
 		}
 		files = append(files, f)
-		r, noted := f.condition(), f.meta()
+		r, noted := f.Condition(), f.Meta()
 		f.Close()
 		*parts = append(*parts, component{path, human.Describe(r), r})
 		if i == 0 {
 			meta = noted
-		} else if form, first := noted[normalizeMeta], meta[normalizeMeta]; form != first {
+		} else if form, first := noted[anyfile.NormalizeMeta], meta[anyfile.NormalizeMeta]; form != first {
 			return 0, nil, fmt.Errorf("%s was built with %s and %s with %s: the keys of the two do not mix", paths[0], formName(first), path, formName(form))
 		}
 		if i == 0 || r.Plan.Blocks < least {
@@ -163,15 +164,15 @@ func formName(form string) string {
 	return "--normalize " + form
 }
 
-func (c *combining) openOne(path string, mode openMode) (*filterFile, error) {
-	f, err := c.open(path, mode)
+func (c *combining) openOne(path string, mode anyfile.OpenMode) (*anyfile.File, error) {
+	f, err := c.Open(path, mode)
 	if err != nil {
 		return nil, err
 	}
 	// Bits are combined without keys, but exceptions are keys.
 	_, keysNeeded := f.Filter.(*bloom.Exceptions)
-	if f.needsSecret() && (c.secret != "" || keysNeeded) {
-		if err := unlock(c.secret, f); err != nil {
+	if f.NeedsSecret() && (c.secret != "" || keysNeeded) {
+		if err := anyfile.Unlock(c.secret, f); err != nil {
 			f.Close()
 			return nil, err
 		}
@@ -188,18 +189,18 @@ func (c *combining) explain(err error, into, other string) error {
 }
 
 // errKinds refuses two filters of different types.
-func errKinds(into, other *filterFile) error {
-	if into.kind != other.kind {
-		return fmt.Errorf("%w: one is a %s, the other a %s", bloom.ErrUnlike, into.kind, other.kind)
+func errKinds(into, other *anyfile.File) error {
+	if into.Kind() != other.Kind() {
+		return fmt.Errorf("%w: one is a %s, the other a %s", bloom.ErrUnlike, into.Kind(), other.Kind())
 	}
-	if into.kind == "chain" {
+	if into.Kind() == "chain" {
 		return fmt.Errorf("%w: a chain's layers differ from those of another; those of one layer can be merged after 'bloomery convert --to bloomery'", bloom.ErrUnlike)
 	}
-	return fmt.Errorf("%w: a %s consists of several filters, which differ from those of another", bloom.ErrUnlike, into.kind)
+	return fmt.Errorf("%w: a %s consists of several filters, which differ from those of another", bloom.ErrUnlike, into.Kind())
 }
 
 // union puts what other holds into into.
-func union(into, other *filterFile) error {
+func union(into, other *anyfile.File) error {
 	switch f := into.Filter.(type) {
 	case *bloom.Filter:
 		return withSame(f, other, f.Union, into)
@@ -216,7 +217,7 @@ func union(into, other *filterFile) error {
 }
 
 // withSame does something with the other filter if it is of the same type.
-func withSame[F interop.Filter](_ F, other *filterFile, do func(F) error, into *filterFile) error {
+func withSame[F interop.Filter](_ F, other *anyfile.File, do func(F) error, into *anyfile.File) error {
 	g, ok := other.Filter.(F)
 	if !ok {
 		return errKinds(into, other)
@@ -231,7 +232,7 @@ func (m *mergeCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	defer into.Close()
 	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, nil)
-	r := into.condition()
+	r := into.Condition()
 	switch {
 	case r.Over() && !m.allowOverfull:
 		return fmt.Errorf("%s; %s was not written: build a larger one from the keys, or give --allow-overfull", human.Overfull(r.Report), m.output)
@@ -244,13 +245,13 @@ func (m *mergeCommand) run(cmd *cobra.Command, args []string) error {
 }
 
 // finish writes the result and reports.
-func (c *combining) finish(cmd *cobra.Command, tell *lines.Reporter, into *filterFile, parts []component, v combinedJSON) error {
-	if err := replaceFile(c.output, nil, into.writeTo); err != nil {
+func (c *combining) finish(cmd *cobra.Command, tell *lines.Reporter, into *anyfile.File, parts []component, v combinedJSON) error {
+	if err := replaceFile(c.output, nil, into.Encode); err != nil {
 		return err
 	}
-	r := into.condition()
+	r := into.Condition()
 	if c.asJSON {
-		v.File, v.Kind, v.Parts, v.FilterJSON = c.output, into.kind, parts, human.Describe(r)
+		v.File, v.Kind, v.Parts, v.FilterJSON = c.output, into.Kind(), parts, human.Describe(r)
 		return printJSON(cmd.OutOrStdout(), v)
 	}
 	for _, p := range parts {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/spf13/cobra"
 )
 
@@ -40,18 +41,18 @@ func (c *metaCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	open := (&formatFlags{}).open
+	open := (&anyfile.Options{}).Open
 	if len(set) > 0 {
-		open = (&formatFlags{}).openToSave
+		open = (&anyfile.Options{}).OpenToSave
 	}
-	f, err := open(args[0], toRead)
+	f, err := open(args[0], anyfile.ToRead)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	n, ok := f.Filter.(noted)
-	if !ok || f.foreign != nil {
-		return fmt.Errorf("%s: a %s in the format %s keeps no notes: files of our own do", f.path, f.kind, f.format())
+	n, ok := f.Filter.(anyfile.Noted)
+	if !ok || f.Foreign != nil {
+		return fmt.Errorf("%s: a %s in the format %s keeps no notes: files of our own do", f.Path, f.Kind(), f.Format())
 	}
 	meta := n.Meta()
 	if meta == nil {
@@ -68,9 +69,9 @@ func (c *metaCommand) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if err := n.SetMeta(meta); err != nil {
-		return fmt.Errorf("%s: %w", f.path, err)
+		return fmt.Errorf("%s: %w", f.Path, err)
 	}
-	if err := f.save(); err != nil {
+	if err := save(f); err != nil {
 		return err
 	}
 	if c.asJSON {
@@ -95,7 +96,7 @@ func parseNotes(args []string) (get []string, set map[string]string, err error) 
 			return nil, nil, usagef("meta wants KEY or KEY=VALUE, not %q: %s", arg, example)
 		case !isSet:
 			get = append(get, key)
-		case key == normalizeMeta:
+		case key == anyfile.NormalizeMeta:
 			return nil, nil, usagef("%s says how the keys in the filter were made, and cannot be changed after: build it again with --normalize", key)
 		default:
 			set[key] = value

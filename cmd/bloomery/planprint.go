@@ -3,9 +3,12 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/human"
 )
 
@@ -112,4 +115,119 @@ func alignColumns(rows [][]string) []string {
 		lines[r] = strings.TrimRight(lines[r], " ")
 	}
 	return lines
+}
+
+// commandsJSON are lines to paste, empty where there is none for the plan.
+type commandsJSON struct {
+	Build            string `json:"build,omitempty"`
+	Dedupe           string `json:"dedupe,omitempty"`
+	Redis            string `json:"redis,omitempty"`
+	Go               string `json:"go"`
+	noShell, noRedis string // why there is none, for people
+}
+
+// redisMostKeys is RedisBloom's limit of BF.RESERVE's capacity.
+const redisMostKeys = 1 << 30
+
+// commands are the lines that make what was planned. The shell and Redis know
+// filters by n and p only, but for a classic.
+func (p *planCommand) commands(l layout, plan bloom.Plan) commandsJSON {
+	c := commandsJSON{Go: p.goLine(l)}
+	rate, err := p.pasteRate(l, plan)
+	switch {
+	case err != nil:
+		c.noShell = fmt.Sprintf("build and dedupe work from n and p, and refuse these: %s", human.TrimPrefixes(err.Error()))
+	case p.probes != 0 && l.name != "classic":
+		c.noShell = "build and dedupe choose k themselves"
+	case l.name == "classic" && (p.bits != 0 || p.probes != 0):
+		c.Build = fmt.Sprintf("bloomery build -o keys.bloom --kind classic -n %d --bits %d --probes %d keys.txt", plan.Keys, plan.Bits, plan.Probes)
+	default:
+		c.Build = fmt.Sprintf("bloomery build -o keys.bloom%s -n %d -p %s keys.txt", l.kindFlag(), plan.Keys, rate)
+	}
+	if c.Build != "" && l.name == "paired" {
+		c.Dedupe = fmt.Sprintf("bloomery dedupe -n %d -p %s keys.txt", plan.Keys, rate)
+	}
+	switch {
+	case err != nil || l.name == "counting" || l.name == "split" || p.probes != 0:
+	case l.name == "paired": // as 'bloomery serve' has it
+		c.Redis = fmt.Sprintf("BF.RESERVE keys %s %d LAYOUT PAIRED", rate, plan.Keys)
+	case plan.Keys > redisMostKeys:
+		c.noRedis = fmt.Sprintf("BF.RESERVE: RedisBloom takes %s keys at most", human.Commas(redisMostKeys))
+	default:
+		c.Redis = fmt.Sprintf("BF.RESERVE keys %s %d", rate, plan.Keys)
+	}
+	return c
+}
+
+// kindFlag is what makes build make the layout.
+func (l layout) kindFlag() string {
+	kind := map[string]string{"split": "splitblock", "classic": "classic", "counting": "counting"}[l.name]
+	if kind == "" {
+		return ""
+	}
+	return " --kind " + kind
+}
+
+// pasteRate is the rate that together with n gives the filter again, or one that
+// is no larger: the given one, or where m is given with n the planned one, rounded up to four digits.
+func (p *planCommand) pasteRate(l layout, plan bloom.Plan) (string, error) {
+	rate := float64(p.rate)
+	if rate == 0 || p.keys != 0 && p.bits != 0 { // then m may do better than p
+		digits := math.Pow(10, 3-math.Floor(math.Log10(plan.Rate)))
+		rate = math.Ceil(plan.Rate*digits) / digits
+	}
+	_, err := l.plan(bloom.Config{Keys: plan.Keys, Rate: rate})
+	format := byte('f')
+	if rate < 1e-6 {
+		format = 'g'
+	}
+	return strconv.FormatFloat(rate, format, -1, 64), err
+}
+
+// goLine is the call that makes the filter.
+func (p *planCommand) goLine(l layout) string {
+	call := ""
+	switch {
+	case p.keys != 0 && p.rate != 0 && p.bits == 0 && p.probes == 0:
+		call = fmt.Sprintf("%s(%s, %s)", l.make, underscores(uint64(p.keys)), p.rate.String())
+	case p.keys == 0 && p.rate == 0: // m and k, which a Config does not take
+		call = fmt.Sprintf("ClassicConfig{Bits: %s, Probes: %d}.New()", underscores(uint64(p.bits)), int(p.probes))
+	default:
+		var fields []string
+		add := func(is bool, name, value string) {
+			if is {
+				fields = append(fields, name+": "+value)
+			}
+		}
+		add(p.keys != 0, "Keys", underscores(uint64(p.keys)))
+		add(p.rate != 0, "Rate", p.rate.String())
+		add(p.bits != 0, "Bits", underscores(uint64(p.bits)))
+		add(p.probes != 0, "Probes", p.probes.String())
+		call = fmt.Sprintf("Config{%s}.%s()", strings.Join(fields, ", "), l.make)
+	}
+	return "f, err := bloom." + call
+}
+
+// underscores writes n as Go does.
+func underscores(n uint64) string { return strings.ReplaceAll(human.Commas(n), ",", "_") }
+
+func (c commandsJSON) String() string {
+	var b strings.Builder
+	line := func(text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "  %s\n", text)
+		}
+	}
+	note := func(text string) {
+		if text != "" {
+			line("# " + text)
+		}
+	}
+	line(c.Build)
+	line(c.Dedupe)
+	note(c.noShell)
+	line(c.Redis)
+	note(c.noRedis)
+	line(c.Go)
+	return b.String()
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/store"
@@ -77,16 +78,16 @@ func (c *pullCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	made, err := (&formatFlags{}).open(c.output, toRead)
+	made, err := (&anyfile.Options{}).Open(c.output, anyfile.ToRead)
 	if err != nil {
 		return err
 	}
 	defer made.Close()
 	if c.asJSON {
-		return printJSON(cmd.OutOrStdout(), moved{File: c.output, URL: from.url, Name: from.name, Kind: made.kind, Bytes: written})
+		return printJSON(cmd.OutOrStdout(), moved{File: c.output, URL: from.url, Name: from.name, Kind: made.Kind(), Bytes: written})
 	}
-	tell.Say("%s: %s, %s", c.output, made.kind, human.Fullness(made.condition()))
-	if made.needsSecret() {
+	tell.Say("%s: %s, %s", c.output, made.Kind(), human.Fullness(made.Condition()))
+	if made.NeedsSecret() {
 		tell.Say("%s: is keyed by the server's secret: give --secret the file 'secrets' of its data directory to look keys up", c.output)
 	}
 	return nil
@@ -165,5 +166,5 @@ func (h dumpHeader) verify(w io.Writer) error {
 		return err
 	}
 	defer filter.Close()
-	return (&filterFile{Filter: filter, path: path}).verify()
+	return (&anyfile.File{Filter: filter, Path: path}).Verify()
 }

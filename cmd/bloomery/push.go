@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/redis/rueidis"
@@ -17,7 +18,7 @@ type pushCommand struct {
 	force  bool
 	asJSON bool
 	remoteFlags
-	formatFlags
+	anyfile.Options
 }
 
 func newPush() *cobra.Command {
@@ -44,7 +45,7 @@ and unix:///PATH/NAME a Unix socket.`,
 	}
 	cmd.Flags().BoolVar(&c.force, "force", false, "replace the filter if there is one of that name")
 	c.remoteFlags.add(cmd)
-	addFormat(cmd, &c.formatFlags)
+	addFormat(cmd, &c.Options)
 	addJSON(cmd, &c.asJSON, "print what was done as one JSON object on standard output")
 	return cmd
 }
@@ -62,15 +63,15 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 	if len(args) != 2 || isRemote(args[0]) {
 		return usagef("name a filter file and where to put it: bloomery push seen.bloom redis://HOST:PORT/NAME")
 	}
-	from, err := c.open(args[0], toRead)
+	from, err := c.Open(args[0], anyfile.ToRead)
 	if err != nil {
 		return err
 	}
 	defer from.Close()
-	if err := c.refuseIdle(from); err != nil {
+	if err := c.RefuseIdle(from); err != nil {
 		return err
 	}
-	if err := from.verify(); err != nil {
+	if err := from.Verify(); err != nil {
 		return err
 	}
 	dump, err := dumpOf(from)
@@ -101,7 +102,7 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 	if c.asJSON {
 		return printJSON(cmd.OutOrStdout(), done)
 	}
-	tell.Say("%s: %s, %s", to.url, dump.kind, human.Fullness(from.condition()))
+	tell.Say("%s: %s, %s", to.url, dump.kind, human.Fullness(from.Condition()))
 	return nil
 }
 

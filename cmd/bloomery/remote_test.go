@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/redisbloom"
 	"github.com/bloomery/bloom/server"
@@ -443,7 +444,7 @@ func TestPullKeyed(t *testing.T) {
 func TestPushInterrupted(t *testing.T) {
 	address := startServer(t, 0, server.Config{})
 	path := savedFilters(t, t.TempDir())[2] // of several chunks
-	f, err := (&formatFlags{}).open(path, toRead)
+	f, err := (&anyfile.Options{}).Open(path, anyfile.ToRead)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,11 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
 
-	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/internal/replace"
 )
@@ -67,27 +66,13 @@ func tidyUp() {
 	}
 }
 
-// lockFilter keeps other processes from changing the filter file at path in place,
-// as 'dedupe --state' does, until unlock: their lines would be lost with the old
-// file. Where there is no file, or no such lock, none of them can.
-func lockFilter(path string) (unlock func(), err error) {
-	unlock, err = bloom.Lock(path)
-	if errors.Is(err, bloom.ErrLocked) {
-		return nil, fmt.Errorf("%s: is in use by another process: wait for it to end", path)
-	}
-	if err != nil {
-		return func() {}, nil
-	}
-	return unlock, nil
-}
-
 // replaceFile replaces the file at path by one that write fills. It takes the lock
 // of a file that is there, unless was is given: then the caller has the lock, and
 // path must still be that file: otherwise what another program has changed in it
 // would be lost.
 func replaceFile(path string, was fs.FileInfo, write func(io.Writer) error) error {
 	if was == nil {
-		unlock, err := lockFilter(path)
+		unlock, err := anyfile.Lock(path)
 		if err != nil {
 			return err
 		}
@@ -168,7 +153,7 @@ func mayWrite(path string, force bool) error {
 	case err == nil && !force:
 		return fmt.Errorf("%s: is there already: give another name, or --force to replace it", path)
 	case err == nil:
-		unlock, err := lockFilter(path)
+		unlock, err := anyfile.Lock(path)
 		if err != nil {
 			return err
 		}
@@ -177,17 +162,12 @@ func mayWrite(path string, force bool) error {
 	case !errors.Is(err, fs.ErrNotExist):
 		return lines.FileError(path, err)
 	}
-	if directory := missingDirectory(path); directory != "" {
+	if directory := anyfile.MissingDirectory(path); directory != "" {
 		return fmt.Errorf("%s: there is no directory %s: make it first", path, directory)
 	}
 	return nil
 }
 
-// missingDirectory is the directory of path if it does not exist, otherwise "".
-func missingDirectory(path string) string {
-	directory := filepath.Dir(path)
-	if _, err := os.Stat(directory); errors.Is(err, fs.ErrNotExist) {
-		return directory
-	}
-	return ""
-}
+// save puts what the filter has become into the place of the file that it was
+// opened from, by openToSave.
+func save(f *anyfile.File) error { return replaceFile(f.Path, f.Info, f.Encode) }

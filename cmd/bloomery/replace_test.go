@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/lines"
 )
 
@@ -114,7 +115,7 @@ func TestReplaceFileInUse(t *testing.T) {
 	for name, err := range map[string]error{
 		"replaceFile":      replaceFile(path, nil, write),
 		"mayWrite --force": mayWrite(path, true),
-		"unclean":          unclean(path, bloom.ErrUnclean),
+		"unclean":          anyfile.Unclean(path, bloom.ErrUnclean),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "is in use by another process") {
 			t.Errorf("%s: %v, want it to be in use", name, err)

@@ -1,13 +1,20 @@
 package main
 
 import (
+	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"math/rand/v2"
+	"os"
+	"strings"
 
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
+	"github.com/bloomery/bloom/store"
 	"github.com/spf13/cobra"
 )
 
@@ -21,7 +28,7 @@ type verifyCommand struct {
 	asJSON    bool
 	repair    bool
 	yes       bool
-	formatFlags
+	anyfile.Options
 }
 
 func newVerify() *cobra.Command {
@@ -61,8 +68,8 @@ rate is not what the bits say.`,
 	addNull(cmd, &v.null)
 	addSecret(cmd, &v.secret)
 	addNormalize(cmd, &v.normalize)
-	addFormat(cmd, &v.formatFlags)
-	addFunnel(cmd, &v.formatFlags)
+	addFormat(cmd, &v.Options)
+	addFunnel(cmd, &v.Options)
 	addJSON(cmd, &v.asJSON, "print one JSON object")
 	return cmd
 }
@@ -107,24 +114,24 @@ func (v *verifyCommand) run(cmd *cobra.Command, args []string) error {
 	if v.repair || v.yes {
 		return usagef("--repair is for a server's data directory: build a damaged filter again, or take a copy that is whole")
 	}
-	f, err := v.open(args[0], toRead)
+	f, err := v.Open(args[0], anyfile.ToRead)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := v.refuseIdle(f); err != nil {
+	if err := v.RefuseIdle(f); err != nil {
 		return err
 	}
-	if err := f.verify(); err != nil {
+	if err := f.Verify(); err != nil {
 		return err
 	}
-	if err := f.setNormalize(&v.formatFlags, v.normalize); err != nil {
+	if err := f.SetNormalize(&v.Options, v.normalize); err != nil {
 		return err
 	}
-	if err := unlock(v.secret, f); err != nil {
+	if err := anyfile.Unlock(v.secret, f); err != nil {
 		return err
 	}
-	found := &verdict{File: f.path, Format: f.format(), Kind: f.kind, Checksums: f.foreign == nil}
+	found := &verdict{File: f.Path, Format: f.Format(), Kind: f.Kind(), Checksums: f.Foreign == nil}
 	if v.members != "" {
 		if err := v.checkMembers(cmd, f, found); err != nil {
 			return err
@@ -144,7 +151,7 @@ func (v *verifyCommand) run(cmd *cobra.Command, args []string) error {
 }
 
 // checkMembers looks up lines all of which must be found.
-func (v *verifyCommand) checkMembers(cmd *cobra.Command, f *filterFile, to *verdict) error {
+func (v *verifyCommand) checkMembers(cmd *cobra.Command, f *anyfile.File, to *verdict) error {
 	sources, err := lines.Find([]string{v.members}, cmd.InOrStdin())
 	if err != nil {
 		return err
@@ -159,7 +166,7 @@ func (v *verifyCommand) checkMembers(cmd *cobra.Command, f *filterFile, to *verd
 	var members, missing uint64
 	answers := make([]bool, lines.BatchKeys)
 	err = reader.Each(func(b lines.Batch) error {
-		keys, err := f.keys.keysOf(b.Keys)
+		keys, err := f.Keys.Of(b.Keys)
 		if err != nil {
 			return err
 		}
@@ -189,7 +196,7 @@ func (v *verifyCommand) checkMembers(cmd *cobra.Command, f *filterFile, to *verd
 const randomKeyBytes = 32
 
 // measure looks up random keys and compares.
-func (v *verifyCommand) measure(f *filterFile, to *verdict) {
+func (v *verifyCommand) measure(f *anyfile.File, to *verdict) {
 	random := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	keys, text := randomKeys(random)
 	for left := uint64(v.random); left > 0; {
@@ -322,4 +329,141 @@ func binomialBelow(k, n uint64, p float64) float64 {
 func binomialTerm(k, n uint64, p float64) float64 {
 	logGamma := func(x uint64) float64 { y, _ := math.Lgamma(float64(x) + 1); return y }
 	return math.Exp(logGamma(n) - logGamma(k) - logGamma(n-k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
+}
+
+// The data directory of a server, looked at while no server has it.
+
+// verifyDirectory reads all of it, and repairs it if that was asked for.
+func (v *verifyCommand) verifyDirectory(cmd *cobra.Command, dir string) error {
+	if err := idle(cmd, dir+" is a server's data directory, which is verified as a whole",
+		"members", "random", "null", "secret", "normalize", "format", "scheme", "bits", "probes", "funnel"); err != nil {
+		return err
+	}
+	if !v.repair {
+		if err := idle(cmd, "it is for --repair", "yes"); err != nil {
+			return err
+		}
+	}
+	found, err := store.Verify(dir)
+	switch {
+	case err == nil && v.asJSON:
+		return printJSON(cmd.OutOrStdout(), directoryVerdict{dir, true, found.Values, found.Records, found.Adds, found.TornBytes, found.TornRecords})
+	case err == nil:
+		return printRecovered(cmd, dir, found)
+	case !v.repair || !errors.Is(err, store.ErrDamaged):
+		return withRepair(dir, err)
+	}
+	complain(cmd.ErrOrStderr(), err)
+	if bytes := directoryBytes(dir); bytes >= largeDirectory {
+		fmt.Fprintf(cmd.ErrOrStderr(), "bloomery: %s: looking through %s bytes for what can be saved\n", dir, human.Commas(bytes))
+	}
+	if err := store.Repair(dir, func(unknown []string) bool { return v.agree(cmd, dir, unknown) }); err != nil {
+		return err
+	}
+	fmt.Fprintf(cmd.ErrOrStderr(), "bloomery: %s: is repaired; the damaged files are kept under names that begin with damaged-\n", dir)
+	return nil
+}
+
+// largeDirectory takes seconds to read.
+const largeDirectory = 1 << 30
+
+// directoryBytes is how much there is to be read.
+func directoryBytes(dir string) (sum uint64) {
+	entries, _ := os.ReadDir(dir)
+	for _, entry := range entries {
+		if info, err := entry.Info(); err == nil && info.Mode().IsRegular() {
+			sum += uint64(info.Size())
+		}
+	}
+	return sum
+}
+
+// directoryVerdict is what verify says of a data directory.
+type directoryVerdict struct {
+	Directory string `json:"directory"`
+	OK        bool   `json:"ok"`
+	Values    int    `json:"values"`
+	Records   uint64 `json:"log_records"`
+	Adds      uint64 `json:"log_adds"`
+	Torn      uint64 `json:"torn_bytes"`
+	Behind    int    `json:"torn_records"`
+}
+
+func printRecovered(cmd *cobra.Command, dir string, found store.Recovery) error {
+	t := &human.Table{To: cmd.OutOrStdout()}
+	t.Row("directory", "%s", dir)
+	t.Row("checksums", "all good")
+	t.Row("values", "%s", human.Commas(uint64(found.Values)))
+	t.Row("snapshot", "%s (%s bytes)", orNothing(found.Snapshot), human.Commas(found.Bytes))
+	t.Row("log", "%s records with %s adds, %s bytes in %d files", human.Commas(found.Records), human.Commas(found.Adds), human.Commas(found.LogBytes), found.Segments)
+	if found.TornBytes > 0 {
+		t.Row("torn", "%s bytes at the end of %s, which were being written when it ended", human.Commas(found.TornBytes), found.Torn)
+	}
+	if found.TornRecords > 0 {
+		t.Row("behind that", "%s", tornRecords(found))
+	}
+	return t.Err
+}
+
+// tornRecords says what whole records behind a torn one may mean, which the files
+// alone cannot tell.
+func tornRecords(found store.Recovery) string {
+	return fmt.Sprintf("%s whole records of the log, which are lost: expected after a power failure; if only the server had ended, the disk has damaged the file", human.Commas(uint64(found.TornRecords)))
+}
+
+func orNothing(s string) string {
+	if s == "" {
+		return "none"
+	}
+	return s
+}
+
+// agree says what becomes unknown, and asks.
+func (v *verifyCommand) agree(cmd *cobra.Command, dir string, unknown []string) bool {
+	stderr := cmd.ErrOrStderr()
+	for _, what := range unknown {
+		fmt.Fprintf(stderr, "bloomery: %s\n", what)
+	}
+	if v.yes {
+		return true
+	}
+	if !lines.IsTerminal(cmd.InOrStdin()) {
+		fmt.Fprintf(stderr, "bloomery: %s: repeat with --yes to go on\n", dir)
+		return false
+	}
+	fmt.Fprint(stderr, "go on? [y/N] ")
+	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+	return strings.EqualFold(strings.TrimSpace(answer), "y")
+}
+
+// logRecovered says what a server found when it started.
+func logRecovered(log *slog.Logger, found store.Recovery) {
+	if found.Fresh {
+		log.Info("a new data directory")
+		return
+	}
+	log.Info("recovered", "values", found.Values, "snapshot", found.Snapshot, "snapshot bytes", found.Bytes,
+		"log bytes", found.LogBytes, "log adds", found.Adds, "took", found.Took)
+	if found.TornBytes > 0 {
+		log.Warn("the log ended in the middle of a record, which was cut off", "file", found.Torn, "bytes", found.TornBytes)
+	}
+	if found.TornRecords > 0 {
+		log.Warn(tornRecords(found), "file", found.Torn, "records", found.TornRecords)
+	}
+	if found.Unfinished > 0 {
+		log.Warn("filters of RESTORE commands that were under way were dropped", "filters", found.Unfinished)
+	}
+}
+
+// withRepair names the directory that an error is about, and the way out.
+func withRepair(dir string, err error) error {
+	if errors.Is(err, store.ErrDamaged) {
+		return fmt.Errorf("%s: %w: bloomery verify --repair %s", dir, err, dir)
+	}
+	return err
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }

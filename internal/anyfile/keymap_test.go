@@ -1,4 +1,4 @@
-package main
+package anyfile
 
 import (
 	"bytes"
@@ -98,16 +98,16 @@ func TestNormalizersAreIdempotent(t *testing.T) {
 }
 
 func TestKeyMap(t *testing.T) {
-	lines := [][]byte{[]byte(" HTTP://A "), []byte(""), []byte("x")}
+	input := [][]byte{[]byte(" HTTP://A "), []byte(""), []byte("x")}
 	keys := func(funnel, normalize string) []string {
 		t.Helper()
-		m, err := newKeyMap(funnel, normalize)
+		m, err := NewKeyMap(funnel, normalize)
 		if err != nil {
 			t.Fatal(err)
 		}
 		var all []string
 		for range 2 { // the second time in memory that was used
-			got, err := m.keysOf(lines)
+			got, err := m.Of(input)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -132,15 +132,15 @@ func TestKeyMap(t *testing.T) {
 		}
 	}
 	for _, bad := range [][2]string{{"tunnel", ""}, {"", "url,"}, {"", "URL"}} {
-		if _, err := newKeyMap(bad[0], bad[1]); err == nil {
+		if _, err := NewKeyMap(bad[0], bad[1]); err == nil {
 			t.Errorf("%q makes a map", bad)
 		}
 	}
-	m, err := newKeyMap("long", "")
+	m, err := NewKeyMap("long", "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := m.keysOf(lines); err == nil {
+	if _, err := m.Of(input); err == nil {
 		t.Error("text became a long")
 	}
 }

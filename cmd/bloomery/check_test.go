@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
@@ -212,7 +213,7 @@ func checkForeignFile(t *testing.T, format string, content, found, not []byte) {
 	}
 	ask(filter)
 	ours := filepath.Join(dir, "ours")
-	switch _, stderr, code := command(t, "convert", "--force", "--to", ourFormat, "-o", ours, filter); {
+	switch _, stderr, code := command(t, "convert", "--force", "--to", anyfile.OurFormat, "-o", ours, filter); {
 	case code == exitDone:
 		ask(ours)
 	case info.Kind != "chain":

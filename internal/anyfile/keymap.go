@@ -1,4 +1,4 @@
-package main
+package anyfile
 
 import (
 	"fmt"
@@ -12,9 +12,9 @@ import (
 // who asks for "HTTP://Example.com" will not find "http://example.com/". So a
 // filter can be told to take lines in a normal form, and notes which.
 
-// normalizeMeta is the name in a file's metadata of the normal forms that its
+// NormalizeMeta is the name in a file's metadata of the normal forms that its
 // lines were brought into.
-const normalizeMeta = "normalize"
+const NormalizeMeta = "normalize"
 
 // normalizers are the normal forms. They are frozen, as the keys in the files
 // depend on them: a name can be added, and none can change its meaning. Each
@@ -28,35 +28,16 @@ var normalizers = map[string]func(dst, line []byte) []byte{
 	"hex":   appendHex,
 }
 
-// normalizeHelp is what --normalize means.
-const normalizeHelp = `
---normalize brings each line into a normal form before it is hashed, and
-remembers that in the filter's metadata, so that check and add do it again:
-
-    lower  A to Z become a to z
-    upper  a to z become A to Z
-    trim   spaces, tabs, carriage returns and the like are cut off at both
-           ends
-    hex    hexadecimal digits become lower case, without 0x before them and
-           without blanks, colons and hyphens between; other lines stay
-    url    RFC 3986, sections 6.2.2 and 6.2.3: scheme and host in lower case,
-           no default port (http, https, ftp, ws, wss) and no empty one, no
-           fragment, percent-encoding in upper case and only where it is
-           needed, no dot segments, "/" for an empty path; lines without
-           scheme:// stay
-
-Several forms are applied in the order given: --normalize trim,url.`
-
-// funnelNames are the ways in which Guava makes bytes of what is put in.
-func funnelNames() (names []string) {
+// FunnelNames are the ways in which Guava makes bytes of what is put in.
+func FunnelNames() (names []string) {
 	for _, f := range interop.Funnels() {
 		names = append(names, f.String())
 	}
 	return names
 }
 
-// A keyMap turns lines into keys. Nil leaves them as they are.
-type keyMap struct {
+// A KeyMap turns lines into keys. Nil leaves them as they are.
+type KeyMap struct {
 	steps []step
 	text  []byte
 	ends  []int
@@ -66,15 +47,15 @@ type keyMap struct {
 // A step appends to dst what a line becomes.
 type step func(dst, line []byte) ([]byte, error)
 
-// newKeyMap makes the map of a funnel and a list of normal forms. It is nil if
+// NewKeyMap makes the map of a funnel and a list of normal forms. It is nil if
 // there are none.
-func newKeyMap(funnel, normalize string) (*keyMap, error) {
-	m := &keyMap{}
+func NewKeyMap(funnel, normalize string) (*KeyMap, error) {
+	m := &KeyMap{}
 	if normalize != "" {
 		for name := range strings.SplitSeq(normalize, ",") {
 			form, ok := normalizers[name]
 			if !ok {
-				return nil, usagef("--normalize %s is unknown: take url, lower, upper, trim or hex, or several with commas between", name)
+				return nil, Usagef("--normalize %s is unknown: take url, lower, upper, trim or hex, or several with commas between", name)
 			}
 			m.steps = append(m.steps, func(dst, line []byte) ([]byte, error) { return form(dst, line), nil })
 		}
@@ -82,7 +63,7 @@ func newKeyMap(funnel, normalize string) (*keyMap, error) {
 	if funnel != "" {
 		f, ok := interop.FunnelNamed(funnel)
 		if !ok {
-			return nil, usagef("--funnel %s is unknown: take one of %s", funnel, joined(funnelNames()))
+			return nil, Usagef("--funnel %s is unknown: take one of %s", funnel, strings.Join(FunnelNames(), ", "))
 		}
 		m.steps = append(m.steps, f.Append)
 	}
@@ -92,16 +73,16 @@ func newKeyMap(funnel, normalize string) (*keyMap, error) {
 	return m, nil
 }
 
-// clone returns a map that another goroutine may use.
-func (m *keyMap) clone() *keyMap {
+// Clone returns a map that another goroutine may use.
+func (m *KeyMap) Clone() *KeyMap {
 	if m == nil {
 		return nil
 	}
-	return &keyMap{steps: m.steps}
+	return &KeyMap{steps: m.steps}
 }
 
-// keysOf returns the keys of the lines. They are good until the next call.
-func (m *keyMap) keysOf(lines [][]byte) ([][]byte, error) {
+// Of returns the keys of the lines. They are good until the next call.
+func (m *KeyMap) Of(lines [][]byte) ([][]byte, error) {
 	if m == nil {
 		return lines, nil
 	}
@@ -127,50 +108,50 @@ func (m *keyMap) keysOf(lines [][]byte) ([][]byte, error) {
 	return m.keys, nil
 }
 
-// setNormalize makes the file's key map do what --normalize says, or what the
+// SetNormalize makes the file's key map do what --normalize says, or what the
 // file says that its lines were brought into. The two must not contradict.
-func (f *filterFile) setNormalize(flags *formatFlags, normalize string) (err error) {
-	recorded := f.meta()[normalizeMeta]
+func (f *File) SetNormalize(flags *Options, normalize string) (err error) {
+	recorded := f.Meta()[NormalizeMeta]
 	if recorded != "" && normalize != "" && recorded != normalize {
-		return fmt.Errorf("%s: was built with --normalize %s, not %s: leave the flag out", f.path, recorded, normalize)
+		return fmt.Errorf("%s: was built with --normalize %s, not %s: leave the flag out", f.Path, recorded, normalize)
 	}
 	if normalize == "" {
 		normalize = recorded
 	}
-	f.keys, err = newKeyMap(flags.funnel, normalize)
+	f.Keys, err = NewKeyMap(flags.Funnel, normalize)
 	if err != nil && recorded != "" {
-		return fmt.Errorf("%s: was built with --normalize %s, which this release does not know: a newer bloomery may", f.path, recorded)
+		return fmt.Errorf("%s: was built with --normalize %s, which this release does not know: a newer bloomery may", f.Path, recorded)
 	}
 	return err
 }
 
-// recordNormalize notes the form of the lines that are about to be added, as build
+// RecordNormalize notes the form of the lines that are about to be added, as build
 // does. A filter that has keys in another form cannot take them: check would look
 // for one of the two, and answer "certainly not" of the other.
-func (f *filterFile) recordNormalize(normalize string, tell *lines.Reporter) error {
-	recorded := f.meta()[normalizeMeta]
+func (f *File) RecordNormalize(normalize string, tell *lines.Reporter) error {
+	recorded := f.Meta()[NormalizeMeta]
 	if normalize == "" || recorded != "" {
 		return nil
 	}
-	n, ok := f.Filter.(noted)
-	if !ok || f.foreign != nil {
-		warnNotNoted(tell, f, normalize)
+	n, ok := f.Filter.(Noted)
+	if !ok || f.Foreign != nil {
+		WarnNotNoted(tell, f, normalize)
 		return nil
 	}
 	if r := f.Report(); r.Fill > 0 {
-		return fmt.Errorf("%s: holds keys that were added without --normalize %s: leave the flag out, or build another filter with it", f.path, normalize)
+		return fmt.Errorf("%s: holds keys that were added without --normalize %s: leave the flag out, or build another filter with it", f.Path, normalize)
 	}
 	meta := n.Meta()
 	if meta == nil {
 		meta = make(map[string]string)
 	}
-	meta[normalizeMeta] = normalize
+	meta[NormalizeMeta] = normalize
 	return n.SetMeta(meta)
 }
 
-// warnNotNoted is for files that have no room for the form of their lines.
-func warnNotNoted(tell *lines.Reporter, f *filterFile, normalize string) {
-	tell.Warn("the file of a %s in the format %s cannot note --normalize %s: give it to every check and add, too", f.kind, f.format(), normalize)
+// WarnNotNoted is for files that have no room for the form of their lines.
+func WarnNotNoted(tell *lines.Reporter, f *File, normalize string) {
+	tell.Warn("the file of a %s in the format %s cannot note --normalize %s: give it to every check and add, too", f.Kind(), f.Format(), normalize)
 }
 
 func appendLower(dst, line []byte) []byte {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/axiomhq/hyperloglog"
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/internal/machine"
@@ -21,7 +22,7 @@ import (
 
 // size finds out how many keys to plan for: zero if another flag says how large the
 // filter is.
-func (b *buildCommand) size(keys *keyMap, sources []*lines.Source, tell *lines.Reporter) (planned uint64, err error) {
+func (b *buildCommand) size(keys *anyfile.KeyMap, sources []*lines.Source, tell *lines.Reporter) (planned uint64, err error) {
 	switch {
 	case b.keys.Auto:
 		return countDistinct(sources, separator(b.null), keys, tell)
@@ -47,7 +48,7 @@ const autoMargin = 0.02
 
 // countDistinct estimates the number of different keys, by reading all sources
 // once before they are read for good.
-func countDistinct(sources []*lines.Source, separator byte, keys *keyMap, tell *lines.Reporter) (uint64, error) {
+func countDistinct(sources []*lines.Source, separator byte, keys *anyfile.KeyMap, tell *lines.Reporter) (uint64, error) {
 	sketch := hyperloglog.New16()
 	for _, s := range sources {
 		if !s.Regular {
@@ -63,7 +64,7 @@ func countDistinct(sources []*lines.Source, separator byte, keys *keyMap, tell *
 			Count:     func(int) {},
 		}
 		err = reader.Each(func(part lines.Batch) error {
-			forms, err := keys.keysOf(part.Keys)
+			forms, err := keys.Of(part.Keys)
 			for _, key := range forms {
 				sketch.InsertHash(xxh3.Hash(key))
 			}
@@ -91,8 +92,8 @@ func kindNames() (names []string) {
 }
 
 // makeFilter makes the empty filter of the file.
-func (b *buildCommand) makeFilter(f *filterFile, keys uint64) error {
-	secret, err := readSecret(b.secret)
+func (b *buildCommand) makeFilter(f *anyfile.File, keys uint64) error {
+	secret, err := anyfile.ReadSecret(b.secret)
 	if err != nil {
 		return err
 	}
@@ -106,21 +107,21 @@ func (b *buildCommand) makeFilter(f *filterFile, keys uint64) error {
 	c := bloom.Config{Keys: keys, Rate: float64(b.rate), Folds: uint64(b.folds), Budget: budget, Seed: uint64(b.seed), Secret: secret}
 	switch b.kind {
 	case bloom.KindFilter.String():
-		f.Filter, err = orNone(newFilter(c, uint64(b.budget)))
+		f.Filter, err = anyfile.OrNone(newFilter(c, uint64(b.budget)))
 		return err // newFilter says what the budget is
 	case bloom.KindSplitBlock.String():
-		f.Filter, err = orNone(c.NewSplitBlock())
+		f.Filter, err = anyfile.OrNone(c.NewSplitBlock())
 	case bloom.KindClassic.String():
-		f.Filter, err = orNone(b.newClassic(keys, secret))
+		f.Filter, err = anyfile.OrNone(b.newClassic(keys, secret))
 	case bloom.KindCounting.String():
-		f.Filter, err = orNone(c.NewCounting())
+		f.Filter, err = anyfile.OrNone(c.NewCounting())
 	case bloom.KindScalable.String():
-		f.Filter, err = orNone(bloom.ScalableConfig{First: keys, Rate: c.Rate, Budget: uint64(b.budget), Seed: uint64(b.seed), Secret: secret}.New())
+		f.Filter, err = anyfile.OrNone(bloom.ScalableConfig{First: keys, Rate: c.Rate, Budget: uint64(b.budget), Seed: uint64(b.seed), Secret: secret}.New())
 	case bloom.KindWindow.String():
 		if b.span <= 0 {
 			return usagef("say with --span how long a window remembers, like --span 24h")
 		}
-		f.Filter, err = orNone(bloom.WindowConfig{Keys: keys, Rate: c.Rate, Span: time.Duration(b.span), Budget: budget, Seed: uint64(b.seed), Secret: secret}.New())
+		f.Filter, err = anyfile.OrNone(bloom.WindowConfig{Keys: keys, Rate: c.Rate, Span: time.Duration(b.span), Budget: budget, Seed: uint64(b.seed), Secret: secret}.New())
 	default:
 		return usagef("--kind %s is unknown: take one of %s", b.kind, joined(kindNames()))
 	}
@@ -177,7 +178,7 @@ func (b *buildCommand) newClassic(keys uint64, secret []byte) (*bloom.Classic, e
 	if b.scheme != "" {
 		scheme, ok := bloom.SchemeNamed(b.scheme)
 		if !ok {
-			return nil, usagef("--scheme %s is unknown: take one of %s", b.scheme, joined(schemeNames()))
+			return nil, usagef("--scheme %s is unknown: take one of %s", b.scheme, joined(anyfile.SchemeNames()))
 		}
 		c.Scheme = scheme
 	}
@@ -185,10 +186,10 @@ func (b *buildCommand) newClassic(keys uint64, secret []byte) (*bloom.Classic, e
 }
 
 // makeForeign makes an empty filter that the format can hold.
-func (b *buildCommand) makeForeign(f *filterFile, keys uint64, secret []byte) error {
+func (b *buildCommand) makeForeign(f *anyfile.File, keys uint64, secret []byte) error {
 	format, ok := interop.FormatNamed(b.format)
 	if !ok {
-		return usagef("--format %s is unknown: take one of %s", b.format, joined(formatNames()))
+		return usagef("--format %s is unknown: take one of %s", b.format, joined(anyfile.FormatNames()))
 	}
 	var made interop.Filter
 	var err error
@@ -202,10 +203,10 @@ func (b *buildCommand) makeForeign(f *filterFile, keys uint64, secret []byte) er
 		if budget := orMachine(uint64(b.budget)); budget != 0 {
 			c.Grant, c.Release = redisbloom.Budget(budget)
 		}
-		made, err = orNone(redisbloom.New(c))
+		made, err = anyfile.OrNone(redisbloom.New(c))
 	case split:
 		c := bloom.Config{Keys: keys, Rate: float64(b.rate), Budget: orMachine(uint64(b.budget)), Seed: uint64(b.seed), Secret: secret}
-		made, err = orNone(c.NewSplitBlock())
+		made, err = anyfile.OrNone(c.NewSplitBlock())
 	case b.scheme == "":
 		schemes := schemesOf(format)
 		if len(schemes) == 0 {
@@ -214,13 +215,13 @@ func (b *buildCommand) makeForeign(f *filterFile, keys uint64, secret []byte) er
 		b.scheme = schemes[0].Name()
 		fallthrough
 	default:
-		made, err = orNone(b.newClassic(keys, secret))
+		made, err = anyfile.OrNone(b.newClassic(keys, secret))
 	}
 	if err != nil {
 		return b.overBudget(inFlags(err, "--bits"))
 	}
-	f.setForeign(&interop.File{Filter: made, Format: format, Unplanned: keys == 0})
-	if err := f.writeTo(io.Discard); err != nil { // before the work, not after it
+	f.SetForeign(&interop.File{Filter: made, Format: format, Unplanned: keys == 0})
+	if err := f.Encode(io.Discard); err != nil { // before the work, not after it
 		f.Close()
 		return err
 	}
@@ -269,4 +270,20 @@ func holdsSplitBlocks(format *interop.Format) bool {
 
 func writes(format *interop.Format, f interop.Filter) bool {
 	return (&interop.File{Filter: f}).Write(io.Discard, format) == nil
+}
+
+// newFilter makes a filter if it keeps within the budget, or without one within
+// the memory of the machine, or of its control group: a filter is touched
+// everywhere from the first key on, so one that does not fit is no slower filter but
+// a dead machine.
+func newFilter(c bloom.Config, budget uint64) (*bloom.Filter, error) {
+	c.Budget = budget
+	if budget == 0 {
+		c.Budget, _ = machine.Usable()
+	}
+	f, err := c.New()
+	if budget == 0 && errors.Is(err, bloom.ErrBudget) {
+		err = fmt.Errorf("%w; without --budget it is the memory of this machine, or of its control group", err)
+	}
+	return f, err
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 )
@@ -100,7 +101,7 @@ func (l *limit) of(way string) *limit {
 
 // fixedAdvice is for a state that was made for a number of keys.
 func fixedAdvice(state string) string {
-	return fmt.Sprintf("'bloomery add --grow %s </dev/null' turns it into one that grows, at up to five times its rate", quoted(state))
+	return fmt.Sprintf("'bloomery add --grow %s </dev/null' turns it into one that grows, at up to five times its rate", anyfile.Quoted(state))
 }
 
 // stateGrowthAdvice is for a state that grows: its limit is kept in the file.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/machine"
 )
@@ -95,7 +96,7 @@ func TestReadersHaveACeiling(t *testing.T) {
 	if total == 0 {
 		t.Skip("nothing here says how much memory there is")
 	}
-	o, err := new(formatFlags).options()
+	o, err := new(anyfile.Options).Interop()
 	if err != nil {
 		t.Fatal(err)
 	}

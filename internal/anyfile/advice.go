@@ -1,0 +1,75 @@
+package anyfile
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bloomery/bloom"
+)
+
+// UsageError is a mistake in how the command was called.
+type UsageError struct{ error }
+
+func Usagef(format string, args ...any) error {
+	return UsageError{fmt.Errorf(format, args...)}
+}
+
+// WithAdvice adds to an error of a filter file what to do about it.
+func WithAdvice(err error) error {
+	advice := ""
+	var where *fs.PathError
+	switch {
+	case errors.Is(err, bloom.ErrUnclean):
+		return err // see unclean
+	case errors.As(err, &where) && MissingDirectory(where.Path) != "":
+		advice = fmt.Sprintf("there is no directory %s", MissingDirectory(where.Path))
+	case errors.Is(err, fs.ErrNotExist):
+		advice = "make it with 'bloomery build -o FILE'"
+	case errors.Is(err, bloom.ErrFormat):
+		advice = "is it one that 'bloomery build' made, and copied whole?"
+	case errors.Is(err, bloom.ErrVersion):
+		advice = "a newer bloomery may know it"
+	case errors.Is(err, bloom.ErrChecksum):
+		advice = "build it again, or take a copy that is whole"
+	case errors.Is(err, bloom.ErrSecret):
+		advice = "give --secret the file that the filter was built with"
+	default:
+		return err
+	}
+	return fmt.Errorf("%w: %s", err, advice)
+}
+
+// Unclean says what to do about a file that is changed in place, or was when its
+// writer was cut off: it is not damaged.
+func Unclean(path string, err error) error {
+	if !errors.Is(err, bloom.ErrUnclean) {
+		return err
+	}
+	unlock, err := Lock(path)
+	if err != nil {
+		return err
+	}
+	unlock()
+	return fmt.Errorf("%s: was not closed cleanly: run 'bloomery dedupe --state %s </dev/null' to mend it", path, Quoted(path))
+}
+
+// Quoted is a path as a shell takes it.
+func Quoted(path string) string {
+	if path == filepath.Clean(path) && !strings.ContainsAny(path, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
+		return path
+	}
+	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
+}
+
+// MissingDirectory is the directory of path if it does not exist, otherwise "".
+func MissingDirectory(path string) string {
+	directory := filepath.Dir(path)
+	if _, err := os.Stat(directory); errors.Is(err, fs.ErrNotExist) {
+		return directory
+	}
+	return ""
+}

@@ -1,0 +1,498 @@
+// Package anyfile opens filter files of every kind, and of other programs' formats,
+// and makes keys of lines.
+//
+// [Options.Open] recognises a file by its bytes and returns a [File]: the filter, and
+// what the file says beyond it. A [KeyMap] turns lines into keys as the file demands:
+// in the normal form that its metadata record, or through one of Guava's funnels.
+// Errors say what to do next, in terms of the command line.
+package anyfile
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/human"
+	"github.com/bloomery/bloom/internal/lines"
+	"github.com/bloomery/bloom/internal/machine"
+	"github.com/bloomery/bloom/interop"
+	"github.com/bloomery/bloom/redisbloom"
+	"github.com/klauspost/compress/gzip"
+)
+
+// A File is a filter and the file that it came from: any kind of ours, or another
+// program's format. What only some filters can do is found by a type assertion of
+// its Filter.
+type File struct {
+	interop.Filter
+	Path string
+	Info fs.FileInfo // of the file when it was read
+
+	Foreign *interop.File // nil: a file of ours
+	Packed  bool          // with gzip
+
+	Keys *KeyMap // from a line to its key
+
+	unlock func() // gives the file's lock back; nil: it is not held
+}
+
+// Options are the flags that say how a file of another program is to be
+// read, where its bytes do not.
+type Options struct {
+	Format string
+	Scheme string
+	Bits   human.BitsFlag
+	Probes human.ProbesFlag
+	Funnel string
+	From   bool // the format is --from
+}
+
+// RefuseIdle refuses flags about the format that none of the files needed: ours
+// say all of that themselves, and so do those of most other programs.
+func (f *Options) RefuseIdle(files ...*File) error {
+	name := "format"
+	if f.From {
+		name = "from"
+	}
+	for _, flag := range []struct {
+		name  string
+		given bool
+	}{{name, f.Format != ""}, {"scheme", f.Scheme != ""}, {"bits", f.Bits != 0}, {"probes", f.Probes != 0}} {
+		if flag.given && !slices.ContainsFunc(files, func(o *File) bool { return o.takes(flag.name) }) {
+			return Usagef("%s: is a file of the format %s, which says itself what it is: leave --%s out", files[0].Path, files[0].Format(), flag.name)
+		}
+	}
+	return nil
+}
+
+// takes reports whether the flag can matter to how the file was read.
+func (f *File) takes(flag string) bool {
+	switch {
+	case f.Foreign == nil:
+		return false
+	case flag == "format" || flag == "from" || f.Foreign.Format.Needs != "":
+		return true
+	}
+	return flag == "scheme" && f.Format() == "npm-bloom-filters" || flag == "bits" && strings.HasPrefix(f.Format(), "parquet")
+}
+
+func (f *Options) Interop() (interop.Options, error) {
+	o := interop.Options{Bits: uint64(f.Bits), Probes: int(f.Probes)}
+	if total, _ := machine.Usable(); total != 0 { // more could not be kept
+		o.Limit = int64(total)
+		grant, release := redisbloom.Budget(total)
+		o.Grant = func(bytes uint64) error {
+			if err := grant(bytes); err != nil {
+				return fmt.Errorf("%w, which are the memory of this machine, or of its control group", err)
+			}
+			return nil
+		}
+		o.Release = release
+	}
+	if f.Scheme != "" {
+		scheme, ok := bloom.SchemeNamed(f.Scheme)
+		if !ok {
+			return o, Usagef("--scheme %s is unknown: take one of %s", f.Scheme, strings.Join(SchemeNames(), ", "))
+		}
+		o.Scheme = scheme
+	}
+	return o, nil
+}
+
+// OpenMode says what for a filter is opened.
+type OpenMode bool
+
+const (
+	ToRead   OpenMode = false // a Filter and a Scalable are mapped
+	ToChange OpenMode = true  // in memory
+)
+
+// OpenToSave is open for who will save. Until Close nobody else can change the
+// file, but by replacing it, which save notices.
+func (f *Options) OpenToSave(path string, mode OpenMode) (*File, error) {
+	unlock, err := Lock(path)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := f.openAny(path, mode)
+	if err != nil {
+		unlock()
+		return nil, Unclean(path, err)
+	}
+	opened.unlock = unlock
+	return opened, nil
+}
+
+// Close releases the filter and the lock of its file.
+func (f *File) Close() error {
+	if f.unlock != nil {
+		defer f.unlock()
+	}
+	return f.Filter.Close()
+}
+
+// Open opens a filter file of whatever kind.
+func (f *Options) Open(path string, mode OpenMode) (*File, error) {
+	opened, err := f.openAny(path, mode)
+	return opened, Unclean(path, err)
+}
+
+func (f *Options) openAny(path string, mode OpenMode) (*File, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil && MissingDirectory(path) != "":
+		return nil, fmt.Errorf("%s: there is no directory %s", path, MissingDirectory(path))
+	case err != nil:
+		return nil, WithAdvice(lines.FileError(path, err))
+	case info.IsDir():
+		return nil, fmt.Errorf("%s: is a directory: name a filter file in it", path)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: is not a regular file, which alone can be a filter's: write what comes from it to one first", path)
+	}
+	_, err = bloom.KindOf(path)
+	opened := &File{Path: path, Info: info}
+	switch {
+	case err == nil:
+		opened.Filter, err = load(path, mode)
+		if err == nil && info.Size() <= verifyBytes {
+			err = opened.verifyMapped()
+		}
+		err = WithAdvice(err)
+	case errors.Is(err, bloom.ErrFormat) && info.Mode().IsRegular() && !BeginsAsOurs(path):
+		err = f.openForeign(opened)
+	default:
+		err = WithAdvice(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	opened.Keys, err = NewKeyMap(f.Funnel, "")
+	if err != nil {
+		opened.Close()
+		return nil, err
+	}
+	return opened, nil
+}
+
+// verifyBytes is the size of file up to which checksums are always looked at: it
+// costs some milliseconds. A larger one is ready at once, and is verified by who
+// asks for it.
+const verifyBytes = 64 << 20
+
+// verifyMapped finds damage in a file that was only mapped. One that another
+// process changes meanwhile has no checksums that could be right.
+func (f *File) verifyMapped() error {
+	mapped, ok := f.Filter.(interface{ Verify() error })
+	if !ok {
+		return nil
+	}
+	err := mapped.Verify()
+	if err == nil || errors.Is(err, bloom.ErrUnclean) {
+		return nil
+	}
+	f.Filter.Close()
+	return fmt.Errorf("%s: %w", f.Path, err)
+}
+
+// load loads a file of ours. To be read, it is mapped where its kind can be.
+func load(path string, mode OpenMode) (bloom.Any, error) {
+	if mode == ToRead {
+		return bloom.OpenAny(path)
+	}
+	return bloom.LoadAny(path)
+}
+
+// readOurs reads a file of ours from a stream, if it fits in the memory there is.
+func readOurs(r io.Reader) (bloom.Any, error) {
+	limit := int64(math.MaxInt64)
+	if total, _ := machine.Usable(); total != 0 {
+		limit = int64(total)
+	}
+	return bloom.ReadAny(r, limit)
+}
+
+// OrNone makes a nil interface of a nil pointer.
+func OrNone[F bloom.Any](f F, err error) (bloom.Any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// BeginsAsOurs reports whether a file has our magic, so that what is wrong with
+// it is not that it is somebody else's.
+func BeginsAsOurs(path string) bool {
+	file, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	head := make([]byte, len(magic))
+	io.ReadFull(file, head)
+	return bytes.Equal(head, magic)
+}
+
+// magic begins every file of ours.
+var magic = []byte("bloomery")
+
+// headBytes is what formats are recognised by.
+const headBytes = 4096
+
+// openForeign reads the file of another program, which may be packed.
+func (f *Options) openForeign(opened *File) error {
+	file, err := os.Open(opened.Path)
+	if err != nil {
+		return lines.FileError(opened.Path, err)
+	}
+	defer file.Close()
+	r, size := bufio.NewReaderSize(file, 1<<20), opened.Info.Size()
+	head, err := r.Peek(headBytes)
+	if lines.Packing(head) == "gzip" && (err == nil || err == io.EOF) {
+		unpacked, err := gzip.NewReader(r)
+		if err != nil {
+			return lines.FileError(opened.Path, err)
+		}
+		r, size, opened.Packed = bufio.NewReaderSize(unpacked, 1<<20), -1, true
+		head, err = r.Peek(headBytes)
+		if err != nil && err != io.EOF {
+			return lines.FileError(opened.Path, err)
+		}
+	}
+	if opened.Packed && bytes.HasPrefix(head, magic) {
+		return opened.readPacked(r)
+	}
+	format, err := f.formatOf(opened.Path, head, size)
+	if err != nil {
+		return err
+	}
+	options, err := f.Interop()
+	if err != nil {
+		return err
+	}
+	opened.Foreign, err = format.Read(r, options)
+	if err != nil {
+		if format.Needs != "" && errors.Is(err, bloom.ErrConfig) {
+			err = fmt.Errorf("%w: the format needs %s: give --bits, --probes or --scheme", err, format.Needs)
+		}
+		return fmt.Errorf("%s: %w", opened.Path, err)
+	}
+	opened.SetForeign(opened.Foreign)
+	return nil
+}
+
+// readPacked reads a file of ours that somebody packed.
+func (f *File) readPacked(r io.Reader) error {
+	var err error
+	f.Filter, err = readOurs(r)
+	if err == nil { // to the end, where the checksum of gzip stands
+		_, err = io.Copy(io.Discard, r)
+	}
+	if err != nil {
+		return WithAdvice(fmt.Errorf("%s: %w", f.Path, err))
+	}
+	return nil
+}
+
+// SetForeign makes the file one of another program.
+func (f *File) SetForeign(file *interop.File) {
+	f.Foreign, f.Filter = file, file.Filter
+	if chain, ok := file.Filter.(*redisbloom.Filter); ok {
+		f.Filter = &Chain{Filter: chain}
+	}
+}
+
+// Chain is RedisBloom's chain, which may have no room for a key. It then
+// stops adding, and remembers why.
+type Chain struct {
+	*redisbloom.Filter
+	err error
+}
+
+func (f *Chain) Err() error { return f.err }
+
+func (f *Chain) AddMany(keys [][]byte, isNew []bool) (added int) {
+	if isNew == nil {
+		isNew = make([]bool, len(keys))
+	}
+	pairs := make([]redisbloom.Pair, len(keys))
+	redisbloom.HashMany(keys, pairs)
+	for at := 0; at < len(pairs) && f.err == nil; {
+		var done int
+		done, _, f.err = f.AddPairs(pairs[at:], isNew[at:])
+		at += done
+	}
+	for _, is := range isNew {
+		if is {
+			added++
+		}
+	}
+	return added
+}
+
+// formatOf is the format that was named, or the one that the bytes tell.
+func (f *Options) formatOf(path string, head []byte, size int64) (*interop.Format, error) {
+	if f.Format != "" {
+		format, ok := interop.FormatNamed(f.Format)
+		if !ok {
+			return nil, Usagef("--format %s is unknown: take one of %s", f.Format, strings.Join(FormatNames(), ", "))
+		}
+		return format, nil
+	}
+	if packer := lines.Packing(head); packer != "" && packer != "gzip" {
+		return nil, fmt.Errorf("%s: is packed by %s: unpack it first; only filters in gzip are read as they are", path, packer)
+	}
+	format, ok := interop.Recognise(head, size)
+	if !ok {
+		return nil, fmt.Errorf("%s: %w: it begins neither as one of ours nor as one of a program whose files can be told by their bytes: name its --format, if it has one ('bloomery convert --list')", path, bloom.ErrFormat)
+	}
+	return format, nil
+}
+
+// Kind is the kind of the filter, by its type: such as filter, classic or, of
+// RedisBloom's, chain.
+func (f *File) Kind() string {
+	switch f.Filter.(type) {
+	case *bloom.Filter:
+		return bloom.KindFilter.String()
+	case *bloom.SplitBlock:
+		return bloom.KindSplitBlock.String()
+	case *bloom.Classic:
+		return bloom.KindClassic.String()
+	case *bloom.Scalable:
+		return bloom.KindScalable.String()
+	case *bloom.Window:
+		return bloom.KindWindow.String()
+	case *bloom.Counting:
+		return bloom.KindCounting.String()
+	case *bloom.Exceptions:
+		return bloom.KindExceptions.String()
+	}
+	return "chain"
+}
+
+// Format is the name of the file's format.
+func (f *File) Format() string {
+	if f.Foreign != nil {
+		return f.Foreign.Format.Name
+	}
+	return OurFormat
+}
+
+// OurFormat is the name of our own format among the others.
+const OurFormat = "bloomery"
+
+// Encode writes the file in the format that it has.
+func (f *File) Encode(w io.Writer) error {
+	if !f.Packed {
+		return f.writePlain(w)
+	}
+	packer := gzip.NewWriter(w)
+	if err := f.writePlain(packer); err != nil {
+		return err
+	}
+	return packer.Close()
+}
+
+func (f *File) writePlain(w io.Writer) error {
+	if f.Foreign != nil {
+		return f.Foreign.Write(w, f.Foreign.Format)
+	}
+	_, err := f.Filter.(io.WriterTo).WriteTo(w)
+	return err
+}
+
+// Noted are filters whose file has metadata.
+type Noted interface {
+	Meta() map[string]string
+	SetMeta(meta map[string]string) error
+}
+
+func (f *File) Meta() map[string]string {
+	if n, ok := f.Filter.(Noted); ok {
+		return n.Meta()
+	}
+	return nil
+}
+
+// CloseAll closes filters whose answers have been had.
+func CloseAll(files []*File) {
+	for _, f := range files {
+		f.Close()
+	}
+}
+
+// Condition is that of the file's filter.
+func (f *File) Condition() human.Condition {
+	return human.Condition{Report: f.Report(), Unplanned: f.Unplanned()}
+}
+
+// Unplanned reports whether the file says neither n nor p. A file of ours says
+// both; but those of a filter that came from such a file are what half of its bits
+// set would be.
+func (f *File) Unplanned() bool {
+	if f.Foreign != nil {
+		return f.Foreign.Unplanned
+	}
+	plan := f.Plan()
+	switch k := f.Filter.(type) {
+	case *bloom.Classic:
+		return !k.Scheme().TakesHashes() && plan.Keys == halfFull(plan)
+	case *bloom.SplitBlock:
+		return k.HashIdentity().Algorithm == bloom.XXH64 && plan.Keys == halfFull(plan)
+	}
+	return false
+}
+
+// halfFull is how many keys set half of the bits: ln 2 m/k.
+func halfFull(p bloom.Plan) uint64 {
+	return max(uint64(float64(p.Bits)*math.Ln2/float64(p.Probes)), 1)
+}
+
+// Lock keeps other processes from changing the filter file at path in place,
+// as 'dedupe --state' does, until unlock: their lines would be lost with the old
+// file. Where there is no file, or no such lock, none of them can.
+func Lock(path string) (unlock func(), err error) {
+	unlock, err = bloom.Lock(path)
+	if errors.Is(err, bloom.ErrLocked) {
+		return nil, fmt.Errorf("%s: is in use by another process: wait for it to end", path)
+	}
+	if err != nil {
+		return func() {}, nil
+	}
+	return unlock, nil
+}
+
+// Verify checks the checksums of a file that was only mapped; all others were
+// checked when they were read.
+func (f *File) Verify() error {
+	mapped, ok := f.Filter.(interface{ Verify() error })
+	if !ok {
+		return nil
+	}
+	if err := mapped.Verify(); err != nil {
+		return Unclean(f.Path, WithAdvice(fmt.Errorf("%s: %w", f.Path, err)))
+	}
+	return nil
+}
+
+func FormatNames() (names []string) {
+	for _, f := range interop.Formats {
+		names = append(names, f.Name)
+	}
+	return names
+}
+
+func SchemeNames() (names []string) {
+	for _, s := range bloom.Schemes() {
+		names = append(names, s.Name())
+	}
+	return names
+}
