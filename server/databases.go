@@ -76,15 +76,9 @@ func (s *Server) allNames(yield func(name string) bool) {
 	}
 }
 
-// A grouper is a store that counts names by database, as [store.Local] does.
-type grouper interface {
-	GroupNames(of func(name string) int)
-	LenOf(group int) int
-}
-
 // groupNames lets the store count the names of each database, if it can.
 func (s *Server) groupNames() {
-	if st, ok := s.store.(grouper); ok {
+	if st, ok := s.store.(store.Grouper); ok {
 		st.GroupNames(func(name string) int {
 			db, _ := splitName(name)
 			return db
@@ -95,7 +89,7 @@ func (s *Server) groupNames() {
 // keysIn returns the number of names in each database. A store that does not count
 // them is asked for all.
 func (s *Server) keysIn() (count [databases]int) {
-	if st, ok := s.store.(grouper); ok {
+	if st, ok := s.store.(store.Grouper); ok {
 		for db := range count {
 			count[db] = st.LenOf(db)
 		}

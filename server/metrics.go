@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bloomery/bloom/store"
 	"github.com/prometheus/client_golang/prometheus"
 )
 
@@ -292,7 +293,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 	one(metricNames, float64(s.nameCount()))
 	c.filters.collect(one)
-	if st, ok := s.store.(keepsStats); ok {
+	if st, ok := s.store.(store.Statistician); ok {
 		collectStore(st.Stats(), one, to)
 	}
 }

@@ -7,9 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// keepsStats are stores that have a log.
-type keepsStats interface{ Stats() store.Stats }
-
 var (
 	metricStopped       = newMetric("store_stopped", gauge, "1 once the store can make nothing durable any more, and nothing is acknowledged.")
 	metricLogSize       = newMetric("store_log_bytes", gauge, "Log on the disk, since the newest snapshot.")
@@ -29,10 +26,6 @@ var (
 	metricTorn          = newMetric("store_recovery_torn_bytes", gauge, "Bytes behind the last whole record of the log, at the start: the end was not a clean one. What was acknowledged at the durability always is not among them.")
 )
 
-// firstSync is the bound of the first of store.LogStats' buckets, and each further
-// one's is twice that of the one before.
-const firstSync = 64 * time.Microsecond
-
 func collectStore(s store.Stats, one func(*Metric, float64, ...string), to chan<- prometheus.Metric) {
 	oneIf := func(failure error) float64 {
 		if failure != nil {
@@ -47,7 +40,7 @@ func collectStore(s store.Stats, one func(*Metric, float64, ...string), to chan<
 	one(metricLogWrites, float64(s.Log.Writes))
 	one(metricCommits, float64(s.Log.Commits))
 	upTo, count := map[float64]uint64{}, uint64(0)
-	for i, bound := 0, firstSync; i < len(s.Log.SyncBuckets); i, bound = i+1, 2*bound {
+	for i, bound := 0, store.SyncBucket; i < len(s.Log.SyncBuckets); i, bound = i+1, 2*bound {
 		count += s.Log.SyncBuckets[i]
 		if i < len(s.Log.SyncBuckets)-1 {
 			upTo[bound.Seconds()] = count

@@ -110,7 +110,7 @@ func New(st store.Store, config Config) (*Server, error) {
 			s.keyWritten(nil, []byte(name))
 		}
 	})
-	if st, ok := st.(interface{ OnStop(do func(error)) }); ok {
+	if st, ok := st.(store.Stopper); ok {
 		st.OnStop(s.fail) // also while nobody commits
 	}
 	return s, nil

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -110,13 +109,6 @@ func (c *Client) role(args [][]byte) {
 	c.w.Array(0)
 }
 
-// A snapshotter is a store that can write all it holds beside its log, as
-// [store.Local] does.
-type snapshotter interface {
-	Snapshot(ctx context.Context) error
-	Stats() store.Stats
-}
-
 const (
 	textNoSnapshot = "ERR this store writes no snapshots: what it keeps is durable, or not, as the server was told at its start"
 	textSaving     = "ERR Background save already in progress"
@@ -124,8 +116,8 @@ const (
 
 // snapshotter returns the store if it can write snapshots. One in memory cannot:
 // it has found nothing at its start, and not even taken time for that.
-func (s *Server) snapshotter() (snapshotter, bool) {
-	st, ok := s.store.(snapshotter)
+func (s *Server) snapshotter() (store.Snapshotter, bool) {
+	st, ok := s.store.(store.Snapshotter)
 	return st, ok && st.Stats().Recovered != (store.Recovery{})
 }
 
@@ -217,7 +209,7 @@ func (c *Client) backgroundSave(args [][]byte) {
 }
 
 // saveOn writes a snapshot, and then those that were asked for meanwhile.
-func (s *Server) saveOn(st snapshotter) {
+func (s *Server) saveOn(st store.Snapshotter) {
 	for again := true; again; {
 		err := st.Snapshot(s.ctx)
 		if err != nil {
@@ -230,7 +222,7 @@ func (s *Server) saveOn(st snapshotter) {
 // lastSnapshot is when there was one, and else when the server started, as Redis
 // has it.
 func (s *Server) lastSnapshot() time.Time {
-	if st, ok := s.store.(snapshotter); ok {
+	if st, ok := s.store.(store.Snapshotter); ok {
 		if at := st.Stats().SnapshotAt; !at.IsZero() {
 			return at
 		}
@@ -361,7 +353,7 @@ func human(bytes uint64) string {
 
 func (c *Client) infoPersistence() []field {
 	failed, stopped, why := false, false, ""
-	if st, ok := c.server.store.(keepsStats); ok {
+	if st, ok := c.server.store.(store.Statistician); ok {
 		stats := st.Stats()
 		failed, stopped = stats.SnapshotFailure != nil, stats.Failure != nil
 		if failed {

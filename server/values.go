@@ -192,6 +192,14 @@ func (c *Client) dump(args [][]byte) {
 // dumpOverhead is more than what a layer, and the rest of a dump, take beside bits.
 const dumpOverhead = 128
 
+// grants are the store's Grant and Release, nil where it has none.
+func (s *Server) grants() (grant func(bytes uint64) error, release func(bytes uint64)) {
+	if g, ok := s.store.(store.Grantor); ok {
+		return g.Grant, g.Release
+	}
+	return nil, nil
+}
+
 // chainOf copies a filter of RedisBloom's kind, by its dump.
 func (s *Server) chainOf(filter store.Filter) (*redisbloom.Filter, error) {
 	next, chunk, err := filter.Dump(0)

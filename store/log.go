@@ -284,7 +284,7 @@ func (g *log) isSynced(next uint64, took time.Duration) {
 	g.synced = max(g.synced, next)
 	g.counts.Syncs++
 	g.counts.SyncTime += took
-	bucket := min(bits.Len64(uint64(took)/uint64(syncBucket)), len(g.counts.SyncBuckets)-1)
+	bucket := min(bits.Len64(uint64(took)/uint64(SyncBucket)), len(g.counts.SyncBuckets)-1)
 	g.counts.SyncBuckets[bucket]++
 }
 

@@ -2,9 +2,9 @@ package store
 
 import "time"
 
-// syncBucket is the upper bound of the first bucket of sync times; each further
+// SyncBucket is the upper bound of the first bucket of sync times; each further
 // one's is twice that of the one before.
-const syncBucket = 64 * time.Microsecond
+const SyncBucket = 64 * time.Microsecond
 
 // LogStats is what the log has done since the store was opened.
 type LogStats struct {
