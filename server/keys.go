@@ -272,11 +272,11 @@ func parseCursor(text string) (cursor uint64, ok bool) {
 
 // randomTries is how often a store is asked for some name before all are looked at,
 // where most are in other databases.
-const randomTries = 100
+const randomTries = 20
 
-// randomKey picks one of all names, each with about the same chance.
+// randomKey picks one of the database's names, each with the same chance.
 func (c *Client) randomKey(args [][]byte) {
-	if st, ok := c.server.store.(interface{ Random() (string, bool) }); ok {
+	if st, ok := c.server.store.(store.Randomizer); ok {
 		for range randomTries {
 			name, ok := st.Random()
 			if db, key := splitName(name); ok && db == c.db && !isAside(name) {

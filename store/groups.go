@@ -38,28 +38,39 @@ func (l *Local) GroupNames(of func(name string) (group int)) {
 // LenOf is Len of a group, for a store that GroupNames was called of.
 func (l *Local) LenOf(group int) int { return int(l.names.groups.counts[group].Load()) }
 
-// Random returns some name, and is false if there is none. All have about the same
-// chance.
-func (l *Local) Random() (name string, ok bool) {
-	for i, first := uint64(0), rand.Uint64(); i < shardCount; i++ {
-		if name, ok = l.names.randomOf(&l.names.shards[(first+i)%shardCount]); ok {
-			return name, true
-		}
-	}
-	return "", false
-}
+// Random returns a name, each with the same chance, and false if there is none.
+func (l *Local) Random() (name string, ok bool) { return l.names.random() }
 
-// randomOf returns some name of a shard.
-func (n *names) randomOf(s *shard) (name string, ok bool) {
-	s.RLock()
-	defer s.RUnlock()
-	if s.used == 0 {
-		return "", false
-	}
-	for i, first := 0, rand.IntN(len(s.slots)); i < len(s.slots); i++ {
-		if v := s.slots[(first+i)%len(s.slots)]; v != nil && !v.expired() {
-			return v.name, true
+// randomTries is how many slots random looks at before it counts the names. A table
+// that has not shrunk has a name in about one slot in six; where names are few, or
+// most were deleted, counting takes less.
+const randomTries = 64
+
+// random picks a slot of the largest table that any shard has had, in any shard, and
+// tries again where that slot is empty, expired or not there: so every name has the
+// same chance, however full its shard is and whatever stands before it.
+func (n *names) random() (name string, ok bool) {
+	if most := n.mostSlots.Load(); most > 0 {
+		for range randomTries {
+			s, at := &n.shards[rand.IntN(shardCount)], rand.IntN(int(most))
+			s.RLock()
+			if at < len(s.slots) && s.slots[at] != nil && !s.slots[at].expired() {
+				name, ok = s.slots[at].name, true
+			}
+			s.RUnlock()
+			if ok {
+				return name, true
+			}
 		}
 	}
-	return "", false
+	total := 0
+	n.all(func(v *value) {
+		if v.expired() {
+			return
+		}
+		if total++; rand.IntN(total) == 0 { // each of those seen has the same chance
+			name, ok = v.name, true
+		}
+	})
+	return name, ok
 }

@@ -4,6 +4,7 @@ import (
 	"hash/maphash"
 	"runtime"
 	"sync"
+	"sync/atomic"
 )
 
 // names is what each name stands for, in shards. A name's shard depends on the
@@ -19,6 +20,8 @@ type names struct {
 	seed   maphash.Seed
 	shards []shard
 	groups groups
+
+	mostSlots atomic.Int64 // the most slots that any shard has had
 }
 
 type shard struct {
@@ -101,6 +104,7 @@ func (n *names) putLocked(s *shard, start uint64, v *value) (found bool) {
 func (n *names) grow(s *shard) {
 	old := s.slots
 	s.slots = make([]*value, max(firstSlots, 2*len(old)))
+	n.mostSlots.Store(max(n.mostSlots.Load(), int64(len(s.slots)))) // only one changes names at a time
 	for _, v := range old {
 		if v != nil {
 			at, _ := s.slot(v.name, maphash.String(n.seed, v.name)/shardCount)
