@@ -28,7 +28,7 @@ func (w *wire) begin(t testing.TB, h *hold, args ...string) {
 	w.send(t, command(args...))
 	select {
 	case <-h.entered:
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatalf("%s has not reached the store within 10 s", args[0])
 	}
 }
@@ -183,7 +183,7 @@ func TestDetourKeepsOrder(t *testing.T) {
 				}
 			}()
 			got := make([]byte, want.Len())
-			w.SetDeadline(time.Now().Add(20 * time.Second))
+			w.SetDeadline(time.Now().Add(time.Minute))
 			if n, err := io.ReadFull(w, got); err != nil {
 				t.Fatalf("%d bytes of %d: %v", n, len(got), err)
 			}
@@ -555,7 +555,7 @@ func stressed(t *testing.T, addr string, random *rand.Rand, payload string) {
 		return
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(time.Minute))
 	name := func() string { return []string{"r", "p", "w", "q", "n"}[random.IntN(5)] }
 	sent, count := command("HELLO", "3"), 1
 	add := func(args ...string) {

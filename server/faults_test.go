@@ -30,7 +30,7 @@ func TestHalfClosed(t *testing.T) {
 				io.WriteString(w.Conn, strings.Repeat(command("ECHO", value), commands)+last)
 				w.Conn.(*net.TCPConn).CloseWrite()
 			}()
-			w.SetDeadline(time.Now().Add(20 * time.Second))
+			w.SetDeadline(time.Now().Add(time.Minute))
 			time.Sleep(50 * time.Millisecond) // unread replies pile up
 			for i := range commands {
 				if reply, err := w.reader.Read(); err != nil || reply.Text != value {
@@ -54,7 +54,7 @@ func TestShutdownSlowReader(t *testing.T) {
 			s, addr, _ := serveOn(t, newFakeStore(), Config{}, wrap)
 			w := connect(t, addr)
 			w.reader = resp.NewReplyReader(w.Conn, resp.ReplyLimits{})
-			w.SetDeadline(time.Now().Add(20 * time.Second))
+			w.SetDeadline(time.Now().Add(time.Minute))
 			go io.WriteString(w.Conn, strings.Repeat(command("ECHO", value), commands)+command("QUIT"))
 			waitFor(t, func() bool { return s.stats.bytesIn.Load() > 0 })
 			time.Sleep(50 * time.Millisecond)

@@ -81,7 +81,7 @@ func TestRestoreIsGranted(t *testing.T) {
 		}
 		w.must(t, "DEL f")
 		used, _ := local.Usage()
-		for deadline := time.Now().Add(10 * time.Second); used != 0 && time.Now().Before(deadline); used, _ = local.Usage() {
+		for deadline := time.Now().Add(time.Minute); used != 0 && time.Now().Before(deadline); used, _ = local.Usage() {
 			time.Sleep(time.Millisecond) // unmapping may take its time
 		}
 		if used != 0 {

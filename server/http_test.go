@@ -267,7 +267,7 @@ func talk(t *testing.T, s *Server, commands ...string) (replies []string) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(20 * time.Second))
+	conn.SetDeadline(time.Now().Add(time.Minute))
 	r := bufio.NewReader(conn)
 	for _, command := range commands {
 		fmt.Fprintf(conn, "%s\r\n", command)

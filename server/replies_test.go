@@ -83,7 +83,7 @@ func connect(t testing.TB, addr string) *wire {
 // raw sends bytes and returns those of the reply.
 func (w *wire) raw(command string) (string, error) {
 	w.pushes = nil
-	w.SetDeadline(time.Now().Add(20 * time.Second))
+	w.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(w, command); err != nil {
 		return "", err
 	}

@@ -77,7 +77,7 @@ func serveOn(t testing.TB, st store.Store, config Config, wrap func(net.Listener
 // send sends text without waiting for replies.
 func (w *wire) send(t testing.TB, text string) {
 	t.Helper()
-	w.SetDeadline(time.Now().Add(20 * time.Second))
+	w.SetDeadline(time.Now().Add(time.Minute))
 	if _, err := io.WriteString(w, text); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func (w *wire) read(t testing.TB) resp.Reply {
 // begins with the text, or without one if it is empty.
 func (w *wire) wantEnd(t testing.TB, text string) {
 	t.Helper()
-	w.SetDeadline(time.Now().Add(20 * time.Second))
+	w.SetDeadline(time.Now().Add(time.Minute))
 	last := ""
 	for {
 		reply, err := w.reader.Read()
@@ -171,7 +171,7 @@ func TestProtected(t *testing.T) {
 	// A client from elsewhere that comes through a loopback listener after all.
 	us, them := net.Pipe()
 	go s.accept(fromElsewhere{us})
-	them.SetDeadline(time.Now().Add(10 * time.Second))
+	them.SetDeadline(time.Now().Add(time.Minute))
 	text, _ := io.ReadAll(them)
 	if !strings.HasPrefix(string(text), "-DENIED ") || !strings.HasSuffix(string(text), "\r\n") {
 		t.Errorf("a client from elsewhere got %q, want DENIED", text)
@@ -190,7 +190,7 @@ func TestCrossProtocol(t *testing.T) {
 		for _, sent := range []string{"POST / HTTP/1.1\r\nHost: x\r\n\r\nBF.ADD k a\r\n", "GET / HTTP/1.1\r\nHost: x\r\nBF.ADD k a\r\n"} {
 			w := connect(t, addr)
 			w.send(t, sent)
-			w.SetDeadline(time.Now().Add(10 * time.Second))
+			w.SetDeadline(time.Now().Add(time.Minute))
 			if text, _ := io.ReadAll(w); strings.Contains(string(text), ":1") {
 				t.Errorf("%q: got %q, want no command behind it executed", sent, text)
 			}
@@ -232,7 +232,7 @@ func TestTLS(t *testing.T) {
 
 	plain := connect(t, addr)
 	plain.send(t, command("BF.ADD", "k", "a"))
-	plain.SetDeadline(time.Now().Add(10 * time.Second))
+	plain.SetDeadline(time.Now().Add(time.Minute))
 	if text, _ := io.ReadAll(plain); strings.Contains(string(text), ":") {
 		t.Errorf("without TLS: got %q, want nothing executed", text)
 	}
