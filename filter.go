@@ -226,9 +226,9 @@ func (f *Filter) Clone() *Filter {
 	return g
 }
 
-// Growing moves the filter's bits, without copying them, into a [Scalable] of
-// which they are the first layer: for when n turns out to be more than was
-// planned. f must not be used any more; see [Filter.Share].
+// Growing turns f into the first layer of a [Scalable], without copying its bits: for
+// when n turns out to be more than was planned. It consumes f, unless it returns an
+// error: do not use f again.
 //
 // Each further layer is planned for growth times as many keys as the one before,
 // 2 to 16; zero means 2. As f was planned for a rate of its own, the whole has a

@@ -27,6 +27,9 @@ import (
 //
 // Adding takes one of 4,096 locks, chosen by the key's block, and only when a
 // bit is missing.
+//
+// The zero Shared is not usable: make one with [NewShared], [Config.NewShared] or
+// [Filter.Share]. After Close every method that needs the bits panics.
 type Shared struct {
 	Hasher
 	Metadata
@@ -52,9 +55,8 @@ func (c Config) NewShared() (*Shared, error) {
 	return f.Share(), nil
 }
 
-// Share moves the filter's bits into a Shared, without copying them. f must
-// not be used any more: it is as a closed filter, without a plan and a hash. It
-// panics if f was opened read-only.
+// Share turns f into a [Shared], without copying its bits. It consumes f, which is
+// then as closed: do not use it again. It panics if f was opened read-only.
 func (f *Filter) Share() *Shared {
 	if f.readOnly {
 		panicReadOnly()

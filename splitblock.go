@@ -20,7 +20,8 @@ import (
 //
 // The hash is XXH64 with the seed of the Config, by default 0 as in Parquet;
 // with a secret it is SipHash-2-4. Concurrency is as for Filter: any number of
-// readers, or one writer.
+// readers, or one writer. The zero SplitBlock is not usable: make one with
+// [NewSplitBlock], [Config.NewSplitBlock] or [LoadSplitBlock].
 type SplitBlock struct {
 	Hasher
 	Metadata
