@@ -26,16 +26,16 @@ func newAdd() *cobra.Command {
 	a := &addCommand{}
 	cmd := &cobra.Command{
 		Use:   "add F [FILE...]",
-		Short: "Add the lines of the input to a filter file",
+		Short: "Add lines to a filter file",
 		Long: `Add puts the lines of the files, or of standard input, into the filter F, which
-may be of any kind, also one that another program wrote; F keeps its format. The
-result is written beside F and then renamed: until all lines are in, and also
-when the command is interrupted, F stays as it was. It reports on standard error
-how many lines were new and how many had been seen before.
+may be of any kind or written by another program; F keeps its format. The result
+goes to a temporary file, which replaces F at the end: until all lines are in, or
+if the command is interrupted, F stays as it was. Standard error reports how many
+lines were new and how many had been seen before.
 
-A filter that becomes 90% full is worth a warning. One that gets more keys than
-it was planned for is refused and stays as it was, unless told --grow, which
-turns a filter into a scalable one, or --allow-overfull.
+At 90% full it warns. If F gets more keys than it was planned for, the command
+fails and F stays as it was, unless --grow is given, which turns F into a scalable
+filter, or --allow-overfull.
 ` + normalizeHelp,
 		Example: `  bloomery add seen.bloom today.txt
   zcat logs/*.gz | bloomery add --json ips.bloom
@@ -46,8 +46,8 @@ turns a filter into a scalable one, or --allow-overfull.
 		DisableFlagsInUseLine: true,
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&a.grow, "grow", false, "rather than over-fill a filter make it a scalable one, whose rate is up to five times the planned one")
-	flags.BoolVar(&a.allowOverfull, "allow-overfull", false, "go on beyond n keys, at a higher rate than planned")
+	flags.BoolVar(&a.grow, "grow", false, "instead of overfilling the filter, turn it into a scalable one, with up to five times the planned rate")
+	flags.BoolVar(&a.allowOverfull, "allow-overfull", false, "continue beyond n keys, at a higher rate than planned")
 	cmd.MarkFlagsMutuallyExclusive("grow", "allow-overfull")
 	addNull(cmd, &a.null)
 	addSecret(cmd, &a.secret)

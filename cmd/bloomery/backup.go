@@ -22,19 +22,19 @@ func newBackup() *cobra.Command {
 	c := &backupCommand{}
 	cmd := &cobra.Command{
 		Use:   "backup --data DIR --to DIR",
-		Short: "Copy the data directory of a server that is running",
-		Long: `Backup copies all that 'bloomery serve --data DIR' has on the disk to another
-directory, on the same machine. The server goes on serving, and is not asked.
+		Short: "Back up a running server's data",
+		Long: `Backup copies everything that 'bloomery serve --data DIR' has on disk to another
+directory on the same machine. The server keeps serving and need not be reachable.
 
-The backup has everything that was acknowledged before it began. (Of filters with
-the durability none it has what the newest snapshot has: send SAVE before.) Every
+The backup holds everything that was acknowledged before it began. (With the
+durability none it holds what the newest snapshot holds: send SAVE first.) Every
 record is checked while it is copied, and every file of the backup is read back.
 
-If DIR holds an older backup of the same server, only files that are new are copied.
-It is whole at every moment: a backup that is interrupted leaves the one before.
+If the target holds an older backup of the same server, only new files are copied.
+It is complete at every moment: an interrupted backup leaves the previous one.
 
-To restore, copy the directory and start 'bloomery serve --data' with the copy; or
-with the directory itself, which is no backup any more then.`,
+To restore, copy the backup and start 'bloomery serve --data' with the copy, or
+start it with the backup itself, which then is the server's data.`,
 		Example: `  bloomery backup --data /var/lib/bloomery --to /backup/bloomery
   bloomery verify /backup/bloomery
   cp -a /backup/bloomery /var/lib/restored && bloomery serve --data /var/lib/restored`,
@@ -44,8 +44,8 @@ with the directory itself, which is no backup any more then.`,
 		DisableFlagsInUseLine: true,
 	}
 	cmd.Flags().StringVar(&c.data, "data", "", "the server's data directory `DIR`")
-	cmd.Flags().StringVar(&c.to, "to", "", "the directory `DIR` of the backup, which is made if it is not there")
-	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "print nothing but errors, as for cron")
+	cmd.Flags().StringVar(&c.to, "to", "", "the directory `DIR` of the backup, which is created if missing")
+	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "print only errors, for cron")
 	addJSON(cmd, &c.asJSON, "print the report as one JSON object on standard output")
 	cmd.MarkFlagsMutuallyExclusive("quiet", "json")
 	return cmd
@@ -74,8 +74,8 @@ func (c *backupCommand) run(cmd *cobra.Command) error {
 	t := &human.Table{To: cmd.OutOrStdout()}
 	t.Row("backup", "%s", c.to)
 	t.Row("checksums", "all good")
-	t.Row("copied", "%s files, %s bytes", human.Commas(uint64(report.Copied)), human.Commas(report.CopiedBytes))
-	t.Row("kept", "%s files, %s bytes, which were there", human.Commas(uint64(report.Kept)), human.Commas(report.KeptBytes))
+	t.Row("copied", "%s, %s", human.Count(uint64(report.Copied), "file"), human.Count(report.CopiedBytes, "byte"))
+	t.Row("kept", "%s, %s, copied before", human.Count(uint64(report.Kept), "file"), human.Count(report.KeptBytes, "byte"))
 	return t.Err
 }
 

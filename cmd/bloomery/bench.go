@@ -26,11 +26,11 @@ func newBench() *cobra.Command {
 	b := &benchCommand{keys: 1_000_000, rate: 0.01}
 	cmd := &cobra.Command{
 		Use:   "bench [F]",
-		Short: "Measure what a key costs, on this machine and in this filter",
+		Short: "Measure the time per key on this machine",
 		Long: `Bench measures in about two seconds how long adding and looking up a key takes on
-one CPU of this machine: in a copy of the filter F, or in one made for -n keys at
-the rate -p. Keys are 16 random bytes. The figures scatter with what else the
-machine does: run it twice.`,
+one CPU of this machine: in a copy of the filter F, or in a new one for -n keys at
+the rate -p. Keys are 16 random bytes. The figures vary with the load of the
+machine: run it twice.`,
 		Example: `  bloomery bench
   bloomery bench -n 1e8 -p 0.1%
   bloomery bench --json seen.bloom`,

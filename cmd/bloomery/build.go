@@ -45,18 +45,18 @@ func newBuild() *cobra.Command {
 	b := &buildCommand{rate: defaultRate}
 	cmd := &cobra.Command{
 		Use:   "build -o F [-n N] [-p P] [FILE...]",
-		Short: "Make a filter file that holds all lines of the input",
-		Long: `Build makes a filter of the lines of the files, or of standard input, and writes
-it to F: beside it first and then renamed, so that F is never half a filter. It
-reports on standard error what was read and how full the filter is.
+		Short: "Build a filter file from lines",
+		Long: `Build makes a filter from the lines of the files, or of standard input, and writes
+it to F, through a temporary file, so that F is never half a filter. Standard
+error reports what was read and how full the filter is.
 
-Without -n the lines are counted first, and with -n auto the different ones are
-estimated, which takes files that can be read twice. A filter that gets more
-different keys than planned is refused.
+Without -n the lines are counted first; with -n auto the distinct ones are
+estimated. Both need files, which are read twice. If more distinct keys come than
+planned, the command fails.
 
 --kind makes another kind of filter: splitblock, classic, counting, scalable
 (which grows, and so needs no -n) or window (which forgets after --span). With
---format the file is one of another program's, sized as that program would.
+--format the file has another program's format, sized as that program would.
 ` + normalizeHelp,
 		Example: `  bloomery build -o seen.bloom urls.txt
   zcat logs/*.gz | bloomery build -o ips.bloom -n 5M -p 1e-4
@@ -69,23 +69,23 @@ different keys than planned is refused.
 	}
 	flags := cmd.Flags()
 	addOutput(cmd, &b.output, &b.force)
-	flags.VarP(&b.keys, "keys", "n", "the number of different lines to plan for, or auto (default: count all lines first)")
+	flags.VarP(&b.keys, "keys", "n", "the number of distinct lines to plan for, or auto (default: count all lines first)")
 	flags.VarP(&b.rate, "rate", "p", `the false-positive rate: 0.001, 0.1%, 1/1000, "1 in 1000"`)
 	flags.StringVar(&b.kind, "kind", "filter", "the `KIND` of filter: "+joined(kindNames()))
-	flags.Var(&b.span, "span", "of a window: how long a line is remembered at least, like 24h")
+	flags.Var(&b.span, "span", "for a window: remember a line for at least this long, like 24h")
 	flags.StringVar(&b.format, "format", "", "write the `FORMAT` of another program; see 'bloomery convert --list'")
-	flags.StringVar(&b.scheme, "scheme", "", "of a classic, or a format that has several: the `SCHEME` from a key to its positions")
-	flags.Var(&b.bits, "bits", "of a classic or another program's format: m, in place of what -n and -p give")
-	flags.Var(&b.probes, "probes", "of the same: `K`, the bits that a key sets")
-	flags.Var(&b.folds, "folds", "make the filter so that 'bloomery fold --by N' can make it smaller later")
-	flags.Var(&b.seed, "seed", "seed of the hash; it stands in the file")
-	flags.StringArrayVar(&b.meta, "meta", nil, "note `KEY=VALUE` in the file; may be repeated")
-	flags.BoolVar(&b.allowOverfull, "allow-overfull", false, "go on beyond n keys, at a higher rate than planned")
-	flags.StringVar(&b.funnel, "funnel", "", "the `FUNNEL` that Guava's keys go through: "+joined(anyfile.FunnelNames()))
+	flags.StringVar(&b.scheme, "scheme", "", "for a classic filter, or a format with several: the `SCHEME` that maps keys to bit positions")
+	flags.Var(&b.bits, "bits", "for a classic filter or another program's format: m, instead of a size from -n and -p")
+	flags.Var(&b.probes, "probes", "for the same: `K`, the bits that a key sets")
+	flags.Var(&b.folds, "folds", "size the filter so that 'bloomery fold --by N' can shrink it later")
+	flags.Var(&b.seed, "seed", "the seed of the hash, which is stored in the file")
+	flags.StringArrayVar(&b.meta, "meta", nil, "store `KEY=VALUE` in the file's metadata; may be repeated")
+	flags.BoolVar(&b.allowOverfull, "allow-overfull", false, "continue beyond n keys, at a higher rate than planned")
+	flags.StringVar(&b.funnel, "funnel", "", "the `FUNNEL` that makes Guava's keys: "+joined(anyfile.FunnelNames()))
 	addNull(cmd, &b.null)
 	addNormalize(cmd, &b.normalize)
 	addSecret(cmd, &b.secret)
-	addBudget(cmd, &b.budget, "beyond it the command is refused")
+	addBudget(cmd, &b.budget, "if it needs more, the command fails")
 	addJSON(cmd, &b.asJSON, "print the report as one JSON object on standard output")
 	cmd.MarkFlagsMutuallyExclusive("kind", "format")
 	cmd.RegisterFlagCompletionFunc("kind", fixed(kindNames()...))
@@ -243,7 +243,7 @@ func (b *buildCommand) watch(f *anyfile.File, watch *gauge, isNew int, total uin
 			return nil // report warns
 		}
 		if ok && g.Err() != nil {
-			return fmt.Errorf("%w, after %s lines; %s was not written: give a larger --budget, or a larger -n to begin with", g.Err(), human.Commas(total), b.output)
+			return fmt.Errorf("%w, after %s; %s was not written: give a larger --budget, or a larger -n to begin with", g.Err(), human.Count(total, "line"), b.output)
 		}
 		return nil
 	}

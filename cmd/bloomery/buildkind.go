@@ -36,7 +36,7 @@ func (b *buildCommand) size(keys *anyfile.KeyMap, sources []*lines.Source, tell 
 		return 0, err
 	}
 	if !counted {
-		return 0, usagef("say with -n how many different lines to plan for: they can be counted first only in files that are not packed; -n auto reads those, too")
+		return 0, usagef("-n is needed for standard input and compressed files; for files, -n auto also works")
 	}
 	return max(total, 1), nil
 }

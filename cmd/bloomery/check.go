@@ -37,15 +37,15 @@ func newCheck() *cobra.Command {
 	c := &checkCommand{}
 	cmd := &cobra.Command{
 		Use:   "check F [FILE...]",
-		Short: "Print the lines that are probably in a filter, or surely not",
+		Short: "Print the lines that are probably in a filter, or (-v) certainly not",
 		Long: `Check prints the lines of the files, or of standard input, that are probably in
 the filter F: every line that was added, and others at the filter's rate. With
 -v it prints the lines that are certainly not in it. F may be a filter of any
-kind, also one that another program wrote. A large one that 'build' made is
-mapped, not read, and so is ready at once; one of up to 64 MiB is checked against
-its checksums first.
+kind, or one that another program wrote. A large filter made by 'build' is mapped,
+not read, and so is ready at once; one of up to 64 MiB is first checked against
+its checksums.
 
-With -f several filters are asked at once, and all arguments are files of lines.
+With -f several filters are queried at once, and all arguments are files of lines.
 A line is selected if any of the filters has it, or with --all if all have it.
 ` + normalizeHelp,
 		Example: `  bloomery check seen.bloom urls.txt
@@ -58,14 +58,14 @@ A line is selected if any of the filters has it, or with --all if all have it.
 		DisableFlagsInUseLine: true,
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVarP(&c.filters, "filter", "f", nil, "a `FILTER` to ask; may be repeated, and all arguments are then files of lines")
+	flags.StringArrayVarP(&c.filters, "filter", "f", nil, "a `FILTER` to query; may be repeated, and all arguments are then files of lines")
 	flags.BoolVar(&c.any, "any", false, "select lines that any of the filters has (default)")
 	flags.BoolVar(&c.all, "all", false, "select lines that all of the filters have")
-	flags.BoolVar(&c.label, "label", false, "before each line print which filters have it, and a tab")
-	flags.BoolVarP(&c.invert, "invert-match", "v", false, "select the other lines: those that are certainly not there")
+	flags.BoolVar(&c.label, "label", false, "prefix each line with the filters that have it, and a tab")
+	flags.BoolVarP(&c.invert, "invert-match", "v", false, "select the lines that are certainly not in the filter")
 	flags.BoolVarP(&c.count, "count", "c", false, "print only how many lines were selected")
-	flags.BoolVarP(&c.quiet, "quiet", "q", false, "print nothing, stop at the first selected line")
-	flags.BoolVarP(&c.lineNumber, "line-number", "n", false, "before each line print its number in its file, from 1, and a colon")
+	flags.BoolVarP(&c.quiet, "quiet", "q", false, "print nothing and stop at the first selected line")
+	flags.BoolVarP(&c.lineNumber, "line-number", "n", false, "prefix each line with its number in its file, from 1, and a colon")
 	flags.BoolVar(&c.strict, "strict", false, "exit with 3 if a filter has more keys than planned, and so a higher rate")
 	addNull(cmd, &c.null)
 	addSecret(cmd, &c.secret)

@@ -20,7 +20,7 @@ func newCompletion() *cobra.Command {
 	names := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion bash|zsh|fish|powershell",
-		Short: "Print what a shell needs to complete commands at Tab",
+		Short: "Print a shell completion script",
 		Long: `Completion prints a script for a shell. With it, Tab completes commands, flags,
 formats, schemes and file names.`,
 		Example: `  bloomery completion bash > ~/.local/share/bash-completion/completions/bloomery

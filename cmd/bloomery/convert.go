@@ -28,14 +28,15 @@ func newConvert() *cobra.Command {
 	c := &convertCommand{Options: anyfile.Options{From: true}}
 	cmd := &cobra.Command{
 		Use:   "convert --to FORMAT -o OUT IN",
-		Short: "Write a filter in another program's format, or take it over from there",
-		Long: `Convert writes the filter IN in another format, where its bits mean the same: a
-filter is a pattern that one hash made, and another program's hash makes another.
-Where they do not, it says so and how to build the filter again from its keys.
+		Short: "Convert between filter formats",
+		Long: `Convert writes the filter IN in another format in which its bits mean the same: a
+filter is a pattern made by one hash, and another program's hash makes another.
+Where the formats do not share a hash, it prints how to build the filter again from
+its keys.
 
-"bloomery" is our own format, in which a filter of another program keeps its
-scheme and so its answers, and gets checksums. A counting filter becomes a filter
-without counters. What IN is, its bytes tell, or --from.`,
+"bloomery" is our own format: another program's filter keeps its scheme there, and
+so its answers, and gets checksums. A counting filter becomes one without counters.
+IN's format is detected, or given by --from.`,
 		Example: `  bloomery convert --list
   bloomery convert --to bloomery -o list.bloom list.dcso
   bloomery convert --from redis-setbit --bits 2^30 --probes 6 --to bloomery -o crawl.bloom crawl.bin

@@ -48,32 +48,30 @@ func newDedupe() *cobra.Command {
 		Use:   "dedupe [-n N] [-p P] [--state F] [FILE...]",
 		Short: "Print each line once, at its first occurrence",
 		Long: `Dedupe prints the first occurrence of every line of the files, or of standard
-input, in the order they come and as they come. It remembers a few bytes for
-each line, whatever its length: with probability P at most, a new line is
-mistaken for a repeat and not printed. A repeat is never printed.
+input, in input order and as soon as it arrives. It remembers a few bytes for each
+line, whatever its length: with probability at most P, a new line is mistaken for
+a repeat and not printed. A repeat is never printed.
 
-Its memory grows with the number of different lines. With -n it is planned for N
-of them at once, which takes less and is faster; at N it stops with an error,
-unless --grow or --allow-overfull says how to go on.
+Its memory grows with the number of distinct lines. With -n it is planned for N of
+them at once, which takes less memory and is faster; at N it stops with an error,
+unless --grow or --allow-overfull is given.
 
 With --state it remembers across runs: the file F is opened in place, at once
 whatever its size, and locked. A line is remembered as soon as it is written, and
-not before: if the run is killed, or who reads the output goes away, the last
+not before: if the run is killed, or the reader of its output goes away, the last
 lines may come again, and none is lost. After a power failure the lines since the
-last run, or the last --sync, may come again. With --append it is a file of lines
-that is remembered and grows: what is new in the input is printed and appended to
-it.
+last run, or the last --sync, may come again. With --append FILE, lines already in
+FILE count as seen; new ones are printed and appended to it.
 
-When it is full:
+When the filter is full:
   without -n         it grows
   -n N               it stops with an error, after the lines that fitted
-  -n N --grow        it grows from N on
-  --allow-overfull   it goes on, warns, and loses new lines at a higher rate
+  -n N --grow        it grows beyond N
+  --allow-overfull   it continues, warns, and loses new lines at a higher rate
   --strict           the same, and exits with 3
-  --window, any -n   the lines of that part of the time grow; --budget of memory
-                     ends that: it warns, and loses new lines at a higher rate
-                     until they are forgotten
-  --budget           of memory, ends the growth: then as -n N`,
+  --window           it grows; at --budget it warns, and loses new lines at a
+                     higher rate until old ones are forgotten
+  --budget           it grows up to this much memory, and then stops as with -n N`,
 		Example: `  bloomery dedupe access.log > lines.txt
   tail -f urls.log | bloomery dedupe -n 1M
   find . -print0 | bloomery dedupe -0 | xargs -0 ls
@@ -86,21 +84,21 @@ When it is full:
 		DisableFlagsInUseLine: true,
 	}
 	flags := cmd.Flags()
-	flags.VarP(&d.keys, "keys", "n", "the number of different lines to plan for, or auto to count those of files first (default: as many as come)")
+	flags.VarP(&d.keys, "keys", "n", "the number of distinct lines to plan for, or auto to estimate it from the files first (default: grow as needed)")
 	flags.VarP(&d.rate, "rate", "p", `the share of new lines that may be lost: 1e-6, 0.1%, 1/1000, "1 in 1000"`)
-	flags.StringVar(&d.state, "state", "", "remember lines in the filter `FILE` across runs; it is made if it is not there")
-	flags.Var(&d.sync, "sync", "with --state: make it safe against power failure every so often, like 10s (default: at the end)")
-	flags.Var(&d.window, "window", "forget lines after this time, like 24h or 7d; -n is the number of different lines in it (default: a million, or as large files suggest)")
-	flags.StringVar(&d.appendTo, "append", "", "remember the lines of `FILE`, too, and append new ones to it")
+	flags.StringVar(&d.state, "state", "", "remember lines across runs in the filter `FILE`, which is created if missing")
+	flags.Var(&d.sync, "sync", "with --state: make it safe from power failure at this interval, like 10s (default: at the end)")
+	flags.Var(&d.window, "window", "forget lines after this time, like 24h or 7d; -n is then the number of distinct lines in it (default: a million, or more for large files)")
+	flags.StringVar(&d.appendTo, "append", "", "treat the lines of `FILE` as seen, and append new ones to it")
 	flags.BoolVar(&d.grow, "grow", false, "with -n: grow beyond N lines instead of stopping there")
-	flags.BoolVar(&d.allowOverfull, "allow-overfull", false, "with -n: go on beyond N lines in the same memory, at a higher rate")
+	flags.BoolVar(&d.allowOverfull, "allow-overfull", false, "with -n: continue beyond N lines in the same memory, at a higher rate")
 	flags.BoolVarP(&d.repeated, "repeated", "d", false, "select the repeats instead")
 	flags.BoolVarP(&d.count, "count", "c", false, "print only how many lines were selected")
-	flags.BoolVarP(&d.quiet, "quiet", "q", false, "print nothing; stop at the first selected line, unless --stats, --strict, --state or --append wants the rest")
+	flags.BoolVarP(&d.quiet, "quiet", "q", false, "print nothing; stop at the first selected line, unless --stats, --strict, --state or --append needs the rest")
 	flags.BoolVar(&d.stats, "stats", false, "print a summary on standard error")
-	flags.BoolVar(&d.strict, "strict", false, "go on beyond N lines, and exit with 3 then")
+	flags.BoolVar(&d.strict, "strict", false, "continue beyond N lines, and then exit with 3")
 	addNull(cmd, &d.null)
-	addBudget(cmd, &d.budget, "a plan beyond it is refused, and growth ends there")
+	addBudget(cmd, &d.budget, "a larger plan is refused, and growth stops there")
 	addJSON(cmd, &d.asJSON, "print only a summary, as one JSON object")
 	cmd.MarkFlagsMutuallyExclusive("count", "quiet", "json")
 	cmd.MarkFlagsMutuallyExclusive("grow", "allow-overfull", "window")

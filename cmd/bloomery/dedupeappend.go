@@ -43,7 +43,7 @@ func (r *dedupeRun) openAppended(stdout io.Writer) error {
 		return lines.FileError(path, err)
 	}
 	if packer != "" {
-		return fmt.Errorf("%s: is packed: lines can only be appended to a file of plain lines", path)
+		return fmt.Errorf("%s: is compressed: lines can only be appended to a plain file", path)
 	}
 	if r.command.state == "" || r.seen.Report().Added == 0 { // else it was seen when it was written
 		known, err := lines.FindOne(path, nil)

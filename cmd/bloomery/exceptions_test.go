@@ -37,7 +37,7 @@ func TestExceptionsFile(t *testing.T) {
 		t.Errorf("check printed %q", got)
 	}
 	stdout, stderr, code := command(t, "info", path)
-	if code != exitDone || !strings.Contains(stdout, "exceptions         1 keys are answered no (14 bytes)\n") {
+	if code != exitDone || !strings.Contains(stdout, "exceptions         1 key answered no (14 bytes)\n") {
 		t.Errorf("%s%s", stdout, stderr)
 	}
 	merged, folded := filepath.Join(t.TempDir(), "merged"), filepath.Join(t.TempDir(), "folded")

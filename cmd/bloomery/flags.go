@@ -32,13 +32,13 @@ func addSecret(cmd *cobra.Command, path *string) {
 }
 
 func addNormalize(cmd *cobra.Command, forms *string) {
-	cmd.Flags().StringVar(forms, "normalize", "", "bring lines into a normal `FORM` first: url, lower, upper, trim or hex")
+	cmd.Flags().StringVar(forms, "normalize", "", "convert lines to a normal `FORM` first: url, lower, upper, trim or hex")
 	cmd.RegisterFlagCompletionFunc("normalize", fixed("url", "lower", "upper", "trim", "hex"))
 }
 
 func addOutput(cmd *cobra.Command, path *string, force *bool) {
 	cmd.Flags().StringVarP(path, "output", "o", "", "the filter `FILE` to write")
-	cmd.Flags().BoolVar(force, "force", false, "replace the file if it is there")
+	cmd.Flags().BoolVar(force, "force", false, "replace the file if it exists")
 }
 
 func separator(null bool) byte {
@@ -90,28 +90,28 @@ func printJSON(w io.Writer, object any) error {
 
 func addFormat(cmd *cobra.Command, f *anyfile.Options) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.Format, "format", "", "the `FORMAT` of filters that another program wrote, if their bytes do not tell; see 'bloomery convert --list'")
-	flags.StringVar(&f.Scheme, "scheme", "", "of a format of bare bits: the `SCHEME` from a key to its positions")
-	flags.Var(&f.Bits, "bits", "of a format of bare bits: m")
-	flags.Var(&f.Probes, "probes", "of a format of bare bits: `K`, the bits that a key sets")
+	flags.StringVar(&f.Format, "format", "", "the `FORMAT` of another program's filters, if it cannot be detected; see 'bloomery convert --list'")
+	flags.StringVar(&f.Scheme, "scheme", "", "for raw-bit formats: the `SCHEME` that maps keys to bit positions")
+	flags.Var(&f.Bits, "bits", "for raw-bit formats: m")
+	flags.Var(&f.Probes, "probes", "for raw-bit formats: `K`, the bits that a key sets")
 	cmd.RegisterFlagCompletionFunc("format", completeFormats)
 	cmd.RegisterFlagCompletionFunc("scheme", completeSchemes)
 }
 
 // addFunnel is for commands that read keys.
 func addFunnel(cmd *cobra.Command, f *anyfile.Options) {
-	cmd.Flags().StringVar(&f.Funnel, "funnel", "", "the `FUNNEL` that Guava's keys went through: "+joined(anyfile.FunnelNames()))
+	cmd.Flags().StringVar(&f.Funnel, "funnel", "", "the `FUNNEL` that made Guava's keys: "+joined(anyfile.FunnelNames()))
 	cmd.RegisterFlagCompletionFunc("funnel", fixed(anyfile.FunnelNames()...))
 }
 
 // normalizeHelp is what --normalize means.
 const normalizeHelp = `
---normalize brings each line into a normal form before it is hashed, and
-remembers that in the filter's metadata, so that check and add do it again:
+--normalize converts each line to a normal form before it is hashed, and records
+that in the filter's metadata, so that check and add do the same:
 
     lower  A to Z become a to z
     upper  a to z become A to Z
-    trim   spaces, tabs, carriage returns and the like are cut off at both
+    trim   spaces, tabs, carriage returns and the like are removed at both
            ends
     hex    hexadecimal digits become lower case, without 0x before them and
            without blanks, colons and hyphens between; other lines stay

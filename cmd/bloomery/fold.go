@@ -26,15 +26,15 @@ func newFold() *cobra.Command {
 	c := &foldCommand{}
 	cmd := &cobra.Command{
 		Use:   "fold -o OUT F [--by N | --rate P]",
-		Short: "Make a filter smaller that has more room than it needs",
-		Long: `Fold writes to OUT the filter F at a part of its size: the very bits of a smaller
-filter with the same keys. No key is lost, and the rate goes up.
+		Short: "Shrink an under-filled filter",
+		Long: `Fold writes to OUT the filter F at a fraction of its size: exactly the bits of a
+smaller filter with the same keys. No key is lost, and the rate goes up.
 
-With --by N the size is divided by N. Otherwise it is made as small as the rate
-P allows, by default the rate that F was planned for. OUT is planned for the
-rate, and for as many keys as its size holds then. The size must be divisible:
-'bloomery build --folds N' sees to it. A filter can be folded, a splitblock,
-and a filter with exceptions.`,
+With --by N the size is divided by N. Otherwise OUT is as small as the rate P
+allows, by default the rate that F was planned for. OUT is planned for that rate,
+and for as many keys as its size then holds. The size must be divisible, which
+'bloomery build --folds N' ensures. The kinds filter and splitblock can be folded,
+and filters with exceptions.`,
 		Example: `  bloomery fold -o small.bloom large.bloom
   bloomery fold -o half.bloom --by 2 large.bloom
   bloomery fold -o rough.bloom --rate 1% large.bloom`,
@@ -42,8 +42,8 @@ and a filter with exceptions.`,
 		DisableFlagsInUseLine: true,
 	}
 	addOutput(cmd, &c.output, &c.force)
-	cmd.Flags().Var(&c.by, "by", "divide the size by this")
-	cmd.Flags().Var(&c.rate, "rate", `divide it by as much as this false-positive rate allows: 0.001, 0.1%, 1/1000, "1 in 1000"`)
+	cmd.Flags().Var(&c.by, "by", "divide the size by N")
+	cmd.Flags().Var(&c.rate, "rate", `shrink as far as this false-positive rate allows: 0.001, 0.1%, 1/1000, "1 in 1000"`)
 	addJSON(cmd, &c.asJSON, "print the report as one JSON object on standard output")
 	cmd.MarkFlagsMutuallyExclusive("by", "rate")
 	return cmd

@@ -9,9 +9,39 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Help, and what is said of a command that cannot be understood.
+// Help, and what is said about a command line that cannot be understood.
 
-// newHelp is `bloomery help`. Cobra's own ends well when there is no such command.
+// helpTemplate is the help of every command. The examples come first: most readers
+// need nothing else.
+const helpTemplate = `{{with .Short}}{{.}}{{end}}
+
+Usage:
+  {{if .Runnable}}{{.UseLine}}{{else}}{{.CommandPath}} COMMAND{{end}}
+{{with .Example}}
+Examples:
+{{.}}
+{{end}}{{with .Long}}
+{{. | trimTrailingWhitespaces}}
+{{end}}{{if .HasAvailableSubCommands}}{{$commands := .Commands}}{{range .Groups}}
+{{.Title}}:{{$id := .ID}}{{range $commands}}{{if eq .GroupID $id}}
+  {{rpad .Name .NamePadding}} {{.Short}}{{end}}{{end}}
+{{end}}{{end}}{{if .HasAvailableLocalFlags}}
+Flags:
+{{.LocalFlags.FlagUsages | trimTrailingWhitespaces}}
+{{end}}{{if .HasAvailableSubCommands}}
+'{{.CommandPath}} COMMAND --help' explains a command.
+{{end}}`
+
+// addGroup adds commands that help lists together under a title.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
+}
+
+// newHelp is `bloomery help`. Cobra's own exits with 0 if there is no such command.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
@@ -37,7 +67,7 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// flagError is a usage error with the flag that was probably meant.
+// flagError is a usage error that names the flag that was probably meant.
 func flagError(cmd *cobra.Command, err error) error {
 	var long *pflag.NotExistError
 	if !errors.As(err, &long) {
@@ -67,8 +97,8 @@ func nearestFlag(cmd *cobra.Command, name string) (nearest string) {
 	return nearest
 }
 
-// distance is how many letters must be put in, taken out or replaced to turn a
-// into b (Levenshtein 1965).
+// distance is the number of letters to insert, delete or replace to turn a into b
+// (Levenshtein 1965).
 func distance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
@@ -92,7 +122,7 @@ func distance(a, b string) int {
 // together is what cobra says of flags that exclude each other.
 var together = regexp.MustCompile(`^if any flags in the group .* are set none of the others can be; \[(.*)\] were all set$`)
 
-// plainUsage says in our words what cobra says in its own.
+// plainUsage rewrites what cobra says about flags that exclude each other.
 func plainUsage(err error) error {
 	found := together.FindStringSubmatch(err.Error())
 	if found == nil {

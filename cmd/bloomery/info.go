@@ -24,15 +24,15 @@ func newInfo() *cobra.Command {
 	c := &infoCommand{}
 	cmd := &cobra.Command{
 		Use:   "info F...",
-		Short: "Print what a filter file knows about itself",
-		Long: `Info prints how a filter was planned and how full it is: the false-positive rate
-it has now and the number of keys it holds, both worked out from its bits,
-whatever its file claims. Of a filter above 64 MiB a sample is read. F may be a
-filter of any kind, also one that another program wrote.`,
+		Short: "Show the plan and the state of a filter file",
+		Long: `Info prints how a filter was planned and how full it is: its current
+false-positive rate and the number of keys it holds, both computed from its bits,
+whatever its file claims. Above 64 MiB only a sample of the bits is read. F may be
+a filter of any kind, or one that another program wrote.`,
 		Example: `  bloomery info seen.bloom
   bloomery info --verify *.bloom
   bloomery info --json seen.bloom | jq .rate_now
-  bloomery info hashlookup-full.bloom            # DCSO's format is known by its bytes`,
+  bloomery info hashlookup-full.bloom            # DCSO's format is detected`,
 		Args: someFilters("bloomery info seen.bloom"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.run(cmd.OutOrStdout(), cmd.ErrOrStderr(), args)
@@ -282,7 +282,7 @@ func (v infoJSON) print(w io.Writer) error {
 		t.Row(d[0], "%s", d[1])
 	}
 	if v.DataBytes > 0 {
-		t.Row("data", "%s bytes behind the filter", human.Commas(uint64(v.DataBytes)))
+		t.Row("data", "%s after the filter", human.Count(uint64(v.DataBytes), "byte"))
 	}
 	for _, key := range slices.Sorted(maps.Keys(v.Meta)) {
 		t.Row("meta", "%s=%s", key, v.Meta[key])
@@ -304,12 +304,12 @@ func (v infoJSON) printParts(t *human.Table) {
 		t.Row("counters", "%s at %d, where they stay", human.Commas(*v.Saturated), bloom.MaxCount)
 	}
 	if v.Exceptions != nil {
-		t.Row("exceptions", "%s keys are answered no (%s bytes)", human.Commas(uint64(*v.Exceptions)), human.Commas(uint64(*v.ExceptionBytes)))
+		t.Row("exceptions", "%s answered no (%s bytes)", human.Count(uint64(*v.Exceptions), "key"), human.Commas(uint64(*v.ExceptionBytes)))
 	}
 	name := "layer"
 	if v.SpanSeconds > 0 {
 		name = "generation"
-		t.Row("span", "%v: keys are found for so long at least", time.Duration(v.SpanSeconds*float64(time.Second)))
+		t.Row("span", "%v: keys are found for at least this long", time.Duration(v.SpanSeconds*float64(time.Second)))
 		if whole := len(v.parts) - 2; whole >= 0 { // the last one is not over yet
 			r := v.parts[whole]
 			t.Row("pace", "%s keys in the last whole generation, %s of what is planned", human.Round(r.Keys), human.Percent(r.Full()))

@@ -20,15 +20,15 @@ func newIntersect() *cobra.Command {
 	c := &intersectCommand{}
 	cmd := &cobra.Command{
 		Use:   "intersect -o OUT A B...",
-		Short: "Make one filter of what several have in common",
+		Short: "Intersect filters",
 		Long: `Intersect writes to OUT the bits that all the filters have. Every key that was
-added to all of them is still found. So are some that were added to one only:
-OUT's rate is at most that of the best of them, but higher than that of a filter
-made of the common keys. All must be of one kind, hash and seed; larger ones are
-folded to the size of the smallest, as in 'bloomery merge'.
+added to all of them is still found, and so are some that were added to only one:
+OUT's rate is at most that of the best filter, but higher than that of a filter
+built from the common keys. All must have the same kind, hash and seed; larger
+ones are folded to the size of the smallest, as in 'bloomery merge'.
 
-It reports how many keys the filters have in common, by their bits; a small
-number among many keys cannot be told from none.`,
+It estimates from the bits how many keys the filters have in common; a few among
+many cannot be told from none.`,
 		Example:               `  bloomery intersect -o both.bloom ours.bloom theirs.bloom`,
 		Args:                  twoFilters("bloomery intersect -o OUT A B"),
 		RunE:                  c.run,

@@ -32,14 +32,15 @@ func newRoot() *cobra.Command {
 		Use:   "bloomery",
 		Short: "Bloom filters for lines: have I seen this before?",
 		Long: `Bloomery answers "have I seen this before?" for more lines than fit in memory.
-It keeps a few bits of each in a Bloom filter: no line is forgotten, and how
-often it says yes by mistake is for you to choose.
+It keeps a few bits of each line in a Bloom filter: no line is forgotten, and you
+choose how often it says yes by mistake.
 
-Exit codes are those of grep: 0 something selected or done, 1 nothing selected,
-2 an error, 3 with --strict when the filter is past its rate, and 130 at Ctrl-C.
+Exit codes are those of grep: 0 something was selected or done, 1 nothing was
+selected, 2 an error, 3 with --strict if the filter is past its rate, 130 after
+Ctrl-C.
 
 Filters of other programs (Guava, RedisBloom, DCSO bloom, Parquet and more; see
-'bloomery convert --list') are read, asked and added to as they are.`,
+'bloomery convert --list') can be read, queried and updated in place.`,
 		Example: `  bloomery dedupe access.log > lines.txt              # each line once
   bloomery build -o seen.bloom -p 0.01% urls.txt      # remember a set
   bloomery check -v seen.bloom new.txt                # what is not in it
@@ -55,8 +56,13 @@ Filters of other programs (Guava, RedisBloom, DCSO bloom, Parquet and more; see
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
-	root.AddCommand(newPlan(), newBuild(), newAdd(), newCheck(), newDedupe(), newInfo(), newVerify(), newMerge(), newIntersect(), newFold(),
-		newConvert(), newMeta(), newPush(), newPull(), newServe(), newBackup(), newProbe(), newBench(), newCompletion(), newMan(), newVersion())
+	root.SetHelpTemplate(helpTemplate)
+	addGroup(root, "Lines", newDedupe(), newBuild(), newAdd(), newCheck())
+	addGroup(root, "Filter files", newInfo(), newVerify(), newMeta(), newMerge(), newIntersect(), newFold(), newConvert())
+	addGroup(root, "Planning", newPlan(), newBench())
+	addGroup(root, "Server", newServe(), newProbe(), newBackup(), newPush(), newPull())
+	addGroup(root, "Other", newCompletion(), newMan(), newVersion())
+	root.SetHelpCommandGroupID("Other")
 	for _, cmd := range root.Commands() {
 		cmd.Flags().SortFlags = false // help lists them as written: the important ones first
 	}

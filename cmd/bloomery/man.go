@@ -34,8 +34,8 @@ func newMan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "man -o DIR",
 		Short: "Write the manual pages",
-		Long: `Man writes a manual page for each command into the directory DIR, which it makes
-if need be. What is there under those names is replaced.`,
+		Long: `Man writes a manual page for each command into the directory DIR, which is created
+if missing. Existing pages are replaced.`,
 		Example: `  bloomery man -o ~/.local/share/man/man1
   bloomery man -o /tmp/man1 && man -l /tmp/man1/bloomery-check.1`,
 		Args: noArgs,

@@ -32,15 +32,15 @@ func newMerge() *cobra.Command {
 	m := &mergeCommand{}
 	cmd := &cobra.Command{
 		Use:   "merge -o OUT A B...",
-		Short: "Make one filter of what several hold",
+		Short: "Merge filters (union)",
 		Long: `Merge writes to OUT a filter that answers as if the keys of all the others had
-been added to it: bit by bit OR, which is exact. All must be of one kind, hash
-and seed. Filters that are larger by a whole factor are folded to the size of
-the smallest (see 'bloomery fold'); of other programs' formats all must have
-the same size. OUT has the format and the metadata of the first.
+been added to it: the bitwise OR, which is exact. All must have the same kind,
+hash and seed. Filters larger by a whole factor are folded to the size of the
+smallest (see 'bloomery fold'); in other programs' formats all must have the same
+size. OUT has the format and the metadata of the first.
 
-It reports how many keys each holds, and how full the result is. A result that
-is over-full is refused, unless told --allow-overfull.`,
+It reports how many keys each filter holds, and how full the result is. A result
+that is over-full is refused, unless --allow-overfull is given.`,
 		Example: `  bloomery merge -o all.bloom monday.bloom tuesday.bloom wednesday.bloom
   bloomery merge -o all.dcso part-*.dcso`,
 		Args:                  twoFilters("bloomery merge -o OUT A B"),
@@ -48,7 +48,7 @@ is over-full is refused, unless told --allow-overfull.`,
 		DisableFlagsInUseLine: true,
 	}
 	m.addFlags(cmd)
-	cmd.Flags().BoolVar(&m.allowOverfull, "allow-overfull", false, "write the result also if it holds more keys than planned, at a higher rate")
+	cmd.Flags().BoolVar(&m.allowOverfull, "allow-overfull", false, "write the result even if it holds more keys than planned, at a higher rate")
 	return cmd
 }
 

@@ -20,11 +20,12 @@ func newMeta() *cobra.Command {
 	c := &metaCommand{}
 	cmd := &cobra.Command{
 		Use:   "meta F [KEY... | KEY=VALUE...]",
-		Short: "Print or change the notes in a filter file",
-		Long: `Meta prints the notes in the filter file F, all or those of some keys, or changes
-them: KEY=VALUE sets one, KEY= takes it away. The file is written beside and then
-renamed. Source, date and licence are good things to note; "normalize" is
-build's. Files of other programs have no room for notes.`,
+		Short: "Show or edit file metadata",
+		Long: `Meta prints the metadata of the filter file F, all of it or the values of some keys,
+or changes it: KEY=VALUE sets a value, KEY= removes it. The change goes through a
+temporary file, so that F is never half written. Source, date and licence are good
+things to record; "normalize" is set by build. Other programs' formats have no room
+for metadata.`,
 		Example: `  bloomery meta list.bloom
   bloomery meta list.bloom source=hashlookup date=2026-11-01
   bloomery meta list.bloom licence`,
@@ -32,7 +33,7 @@ build's. Files of other programs have no room for notes.`,
 		RunE:                  c.run,
 		DisableFlagsInUseLine: true,
 	}
-	addJSON(cmd, &c.asJSON, "print the notes as one JSON object")
+	addJSON(cmd, &c.asJSON, "print the metadata as one JSON object")
 	return cmd
 }
 

@@ -31,11 +31,11 @@ func newPlan() *cobra.Command {
 	p := &planCommand{}
 	cmd := &cobra.Command{
 		Use:   "plan {-n N [-p P] | -n N -m BITS | -p P -m BITS} [-k K]",
-		Short: "Work out how large a filter must be, or what it can hold",
-		Long: `Plan sizes a filter from two of n (different keys), p (false-positive rate) and
+		Short: "Work out the size of a filter, or what it can hold",
+		Long: `Plan sizes a filter from two of n (distinct keys), p (false-positive rate) and
 m (bits), and prints the rest: what it costs, how the other layouts compare,
-whether it fits into this machine's memory, and commands to paste. Nothing is
-made. With all three it says whether m bits keep the rate, and with n alone p is
+whether it fits into this machine's memory, and commands to paste. It writes no
+filter. With all three it says whether m bits keep the rate; with n alone, p is
 0.001, as in build.
 
 The layouts are
@@ -45,10 +45,10 @@ The layouts are
   classic    the textbook's: bits anywhere, a cache line for each; any k
   counting   paired, with a counter of four bits for each of the m bits, so that
              keys can be removed: four times the memory
-The first one that --layout names is planned, the others stand beside it.
+The first one that --layout names is planned, the others are shown for comparison.
 
-With --window it plans a window, which forgets: n is the number of different keys
-in that time. Its rate holds however they come, and its memory depends on that.
+With --window it plans a window, which forgets: n is the number of distinct keys in
+that time. Its rate holds however they arrive; its memory depends on that.
 
 --plot draws two charts into one file: the rate against bits per key, for each k
 of a textbook filter and for the other layouts; and the rate of the planned
@@ -65,7 +65,7 @@ filter with a tenth of its keys up to ten times as many.`,
 		DisableFlagsInUseLine: true,
 	}
 	flags := cmd.Flags()
-	flags.VarP(&p.keys, "keys", "n", "n, the number of different keys: 1000000, 1e6, 1_000_000, 1M")
+	flags.VarP(&p.keys, "keys", "n", "n, the number of distinct keys: 1000000, 1e6, 1_000_000, 1M")
 	flags.VarP(&p.rate, "rate", "p", `p, the false-positive rate: 0.001, 0.1%, 1/1000, "1 in 1000" (with -n alone: 0.001)`)
 	flags.VarP(&p.bits, "bits", "m", "m, the size in bits, or in bytes with a unit like 2GiB")
 	flags.VarP(&p.probes, "probes", "k", "`K`, the bits set per key: paired and counting even, 2 to 16; split 8; classic 1 to 255 (default: the best)")

@@ -33,14 +33,14 @@ func newProbe() *cobra.Command {
 	c := &probeCommand{timeout: human.TimeFlag(5 * time.Second)}
 	cmd := &cobra.Command{
 		Use:   "probe [URL]",
-		Short: "Ask a server whether it is ready",
+		Short: "Check whether a server is ready",
 		Long: `Probe asks 'bloomery serve' over HTTP whether it is ready: whether adds are being
-acknowledged. It is for the health checks of containers, which have no other
-program to ask with. Without a URL it asks ` + probeURL + `,
-or https:// there if the server speaks TLS, and takes any certificate.
+acknowledged. It is meant for health checks in containers that hold no other HTTP
+client. Without a URL it asks ` + probeURL + `,
+or the same with https:// if the server uses TLS, and accepts any certificate.
 
 The exit code is 0 if the server is ready, and 1 if it is not or cannot be
-asked.`,
+reached.`,
 		Example: `  bloomery probe
   bloomery probe --wait 10s
   bloomery probe http://127.0.0.1:7001/healthz`,
@@ -48,9 +48,9 @@ asked.`,
 		RunE:                  c.run,
 		DisableFlagsInUseLine: true,
 	}
-	cmd.Flags().BoolVar(&c.insecure, "insecure", false, "of https://: take any certificate, as on the way to oneself")
+	cmd.Flags().BoolVar(&c.insecure, "insecure", false, "with https://: accept any certificate (for probing this machine)")
 	cmd.Flags().Var(&c.timeout, "timeout", "how long to wait for an answer")
-	cmd.Flags().Var(&c.wait, "wait", "ask again for so long, until the server is ready")
+	cmd.Flags().Var(&c.wait, "wait", "keep asking for up to this long, until the server is ready")
 	return cmd
 }
 

@@ -26,18 +26,18 @@ func newPull() *cobra.Command {
 	c := &pullCommand{}
 	cmd := &cobra.Command{
 		Use:   "pull redis://[USER:PASSWORD@]HOST[:PORT]/NAME -o F",
-		Short: "Take a filter from a server into a file",
-		Long: `Pull writes the filter NAME of a server to the file F: a filter of RedisBloom's
-kind in the format redisbloom, others of 'bloomery serve' in ours. All commands
-read both; 'bloomery convert' makes others of them.
+		Short: "Download a filter from a server",
+		Long: `Pull writes the filter NAME of a server to the file F: RedisBloom's filters in the
+format redisbloom, those of other kinds from 'bloomery serve' in our own. All
+commands read both; 'bloomery convert' converts them.
 
-Keys that are added meanwhile may be in the file or not. All that were there when
-the command began are.
+The file has all keys that were in the filter when the command began. Keys that are
+added meanwhile may be in it or not.
 
-The port is 6379 if none is given. Filters are in database 0, the only one of
-'bloomery serve' and the one that a connection begins with. A password that should not be seen in a list
-of processes goes into the variable ` + passwordVariable + `. rediss:// uses TLS,
-and unix:///PATH/NAME a Unix socket.`,
+The port is 6379 if none is given. Filters are in database 0, the only
+one that 'bloomery serve' has. A password given in the variable
+` + passwordVariable + ` does not show in a list of processes. rediss:// uses TLS, and
+unix:///PATH/NAME a Unix socket.`,
 		Example: `  bloomery pull redis://localhost:6380/seen -o seen.bloom
   bloomery pull rediss://:secret@redis.example.com/seen -o seen.redisbloom`,
 		RunE:                  c.run,

@@ -25,25 +25,25 @@ func newPush() *cobra.Command {
 	c := &pushCommand{}
 	cmd := &cobra.Command{
 		Use:   "push F redis://[USER:PASSWORD@]HOST[:PORT]/NAME",
-		Short: "Put a filter file on a server",
-		Long: `Push puts the filter in the file F on a server, under NAME. Filters of
-RedisBloom's kind go to any server with RedisBloom; a filter, a scalable and a
-window of ours to 'bloomery serve'.
+		Short: "Upload a filter file to a server",
+		Long: `Push uploads the filter in the file F to a server, under NAME. RedisBloom's
+filters go to any server with RedisBloom; our kinds filter, scalable and window go
+to 'bloomery serve'.
 
-The filter comes up under another name first, and gets its own in one step when
-it is whole: nobody ever asks half of it. If there is something of that name the
-command is refused, unless told --force; then it is replaced, and has no expiry.
+The filter is uploaded under a temporary name and renamed when it is complete, so
+that no client ever sees half of it. If NAME exists the command fails, unless
+--force is given; then NAME is replaced, and does not expire.
 
-The port is 6379 if none is given. Filters are in database 0, the only one of
-'bloomery serve' and the one that a connection begins with. A password that should not be seen in a list
-of processes goes into the variable ` + passwordVariable + `. rediss:// uses TLS,
-and unix:///PATH/NAME a Unix socket.`,
+The port is 6379 if none is given. Filters are in database 0, the only
+one that 'bloomery serve' has. A password given in the variable
+` + passwordVariable + ` does not show in a list of processes. rediss:// uses TLS, and
+unix:///PATH/NAME a Unix socket.`,
 		Example: `  bloomery push seen.bloom redis://localhost:6380/seen
   bloomery push --force seen.redisbloom rediss://:secret@redis.example.com/seen`,
 		RunE:                  c.run,
 		DisableFlagsInUseLine: true,
 	}
-	cmd.Flags().BoolVar(&c.force, "force", false, "replace the filter if there is one of that name")
+	cmd.Flags().BoolVar(&c.force, "force", false, "replace NAME if it exists")
 	c.remoteFlags.add(cmd)
 	addFormat(cmd, &c.Options)
 	addJSON(cmd, &c.asJSON, "print what was done as one JSON object on standard output")

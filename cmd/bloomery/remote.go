@@ -81,7 +81,7 @@ func parseRemote(arg string) (options rueidis.ClientOption, name string, err err
 	case "rediss":
 		options.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname()}
 	default:
-		return options, "", usagef("%s:// is no address of a server: give %s, rediss:// for TLS, or unix:///PATH/NAME for a socket", u.Scheme, form)
+		return options, "", usagef("%s is not a server address: give %s, rediss:// for TLS, or unix:///PATH/NAME for a socket", u.Redacted(), form)
 	}
 	name, err = url.PathUnescape(strings.TrimPrefix(u.EscapedPath(), "/"))
 	switch {
@@ -287,7 +287,7 @@ func dumpOf(f *anyfile.File) (*dump, error) {
 	case *bloom.Filter, *bloom.Scalable, *bloom.Window:
 		return dumpOfOurs(f)
 	}
-	const servers = "servers have filters of RedisBloom's kind, and of ours a filter, a scalable and a window"
+	const servers = "a server can take RedisBloom filters and our filter, scalable and window kinds"
 	if _, ok := f.Filter.(*bloom.Counting); ok {
 		return nil, fmt.Errorf("%s: is a counting filter, and %s: make a filter of it with 'bloomery convert --to bloomery'", f.Path, servers)
 	}

@@ -193,7 +193,7 @@ func TestPushPull(t *testing.T) {
 				}
 				t.Errorf("the file came back with %d bytes instead of %d, another from byte %d on", len(got), len(sent), at)
 			}
-			refused(t, "is there already", "pull", url, "-o", back)
+			refused(t, "already exists", "pull", url, "-o", back)
 			must(t, "pull", url, "-o", back, "--force")
 			refused(t, "already", "push", path, url)
 			must(t, "push", path, url, "--force")
@@ -259,7 +259,7 @@ func TestPushRefuses(t *testing.T) {
 	refused(t, "WRONGTYPE", "push", paths["one.redisbloom"], url+"plain", "--force")
 	refused(t, "names no filter", "push", paths["one.redisbloom"], url)
 	refused(t, "name a filter file", "push", url+"f", paths["one.redisbloom"])
-	refused(t, "is no address", "push", paths["one.redisbloom"], "http://"+address+"/f")
+	refused(t, "is not a server address", "push", paths["one.redisbloom"], "http://"+address+"/f")
 	refused(t, "--ca is for rediss://", "push", "--ca", "x.pem", paths["one.redisbloom"], url+"f")
 	if got := ask(t, address, "DBSIZE", "GET plain"); got != ":1 $5" {
 		t.Errorf("the server has %s names, want the one that was there", got)

@@ -151,7 +151,7 @@ func mayWrite(path string, force bool) error {
 	_, err := os.Lstat(path)
 	switch {
 	case err == nil && !force:
-		return fmt.Errorf("%s: is there already: give another name, or --force to replace it", path)
+		return fmt.Errorf("%s: already exists: choose another name, or use --force to replace it", path)
 	case err == nil:
 		unlock, err := anyfile.Lock(path)
 		if err != nil {

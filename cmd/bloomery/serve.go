@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -43,14 +44,14 @@ func newServe() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Serve filters over the protocol of Redis",
-		Long: `Serve answers the BF commands of RedisBloom, and those of Redis that clients
-need, so that clients and programs made for these work unchanged. The filters
-are RedisBloom's own, bit for bit, unless --layout or BF.RESERVE says otherwise.
+		Short: "Serve filters over the Redis protocol",
+		Long: `Serve answers the BF commands of RedisBloom, and the Redis commands that clients
+need, so that programs written for them work unchanged. The filters are
+RedisBloom's own, bit for bit, unless --layout or BF.RESERVE says otherwise.
 
-Without --data, filters are lost when the server ends. Without --password-file
-it serves this machine only. SIGINT, SIGTERM, SIGHUP and the command SHUTDOWN
-end it when what has come is answered.`,
+Without --data, filters are lost when the server stops. Without --password-file
+it serves this machine only. SIGINT, SIGTERM, SIGHUP and the command SHUTDOWN stop
+it after the requests received so far are answered.`,
 		Example: `  bloomery serve --data /var/lib/bloomery
   redis-cli -p 6380 BF.ADD seen https://example.com/`,
 		Args: noArgs,
@@ -60,19 +61,19 @@ end it when what has come is answered.`,
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:6380", "the `ADDRESS` to listen on, host:port, or a path for a Unix socket")
-	f.StringVar(&o.data, "data", "", "keep filters in the directory `DIR`, which is made if it is not there")
+	f.StringVar(&o.data, "data", "", "keep filters in the directory `DIR`, which is created if missing")
 	f.StringVar(&o.durability, "durability", "everysec", "when an add is safe from a power failure: always (before the answer), everysec or none")
 	f.StringVar(&o.layout, "layout", "redisbloom", "the `LAYOUT` of filters that do not ask for one: redisbloom, or paired, which is smaller and faster")
 	f.Var(&o.memory, "memory", ceilingHelp)
-	f.StringVar(&o.password, "password-file", "", "clients have to send the password in `FILE`")
-	f.StringVar(&o.readPassword, "read-password-file", "", "clients that send the password in `FILE` may read only")
-	f.StringVar(&o.cert, "tls-cert", "", "speak TLS, with the certificate in `FILE` (PEM)")
+	f.StringVar(&o.password, "password-file", "", "clients must send the password in `FILE`")
+	f.StringVar(&o.readPassword, "read-password-file", "", "clients that send the password in `FILE` may only read")
+	f.StringVar(&o.cert, "tls-cert", "", "use TLS, with the certificate in `FILE` (PEM)")
 	f.StringVar(&o.key, "tls-key", "", "the key of the certificate, in `FILE` (PEM)")
 	f.BoolVar(&o.unprotected, "unprotected", false, "serve other machines without a password")
 	f.IntVar(&o.clients, "clients", server.DefaultLimits.Clients, "the most connections")
-	f.DurationVar(&o.idle, "idle", 0, "close connections that send nothing for so long; 0: never")
+	f.DurationVar(&o.idle, "idle", 0, "close connections that send nothing for this long; 0: never")
 	f.Var(&o.payload, "payload-bytes", "the largest filter that DUMP and RESTORE move (default 512MiB)")
-	f.Var(&o.buffers, "buffer-bytes", "the most that the buffers of all connections may hold together (default 1GiB, at most half of --memory)")
+	f.Var(&o.buffers, "buffer-bytes", "the most memory for the buffers of all connections (default 1GiB, at most half of --memory)")
 	f.IntVar(&o.loops, "loops", 0, "event loops; 0: one for every two cores")
 	o.web.add(cmd)
 	cmd.RegisterFlagCompletionFunc("durability", fixed("always", "everysec", "none"))
@@ -181,18 +182,33 @@ func (o *serveOptions) listenAt(config server.Config) (net.Listener, error) {
 	return l, checkProtected(l, config)
 }
 
+// isStoreFile reports whether a file of this name holds a server's data.
+func isStoreFile(name string) bool {
+	return name == "secrets" || strings.HasPrefix(name, "snapshot-") || strings.HasPrefix(name, "log-")
+}
+
+// isDataDirectory reports whether a directory holds a server's data. One that cannot
+// be read may.
+func isDataDirectory(dir string) bool {
+	entries, err := os.ReadDir(dir)
+	return err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return isStoreFile(e.Name()) })
+}
+
 // checkData refuses a directory that has files in it, but none of a server's: data
 // among somebody else's files is most likely a slip of the keyboard.
 func checkData(dir string) error {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
+		return fmt.Errorf("--data %s: is not a directory: choose another name", dir)
+	}
 	entries, err := os.ReadDir(dir)
-	if dir == "" || err != nil { // it is made, or the store says what is wrong
+	if dir == "" || err != nil { // it is created, or the store says what is wrong
 		return nil
 	}
 	foreign := ""
 	for _, entry := range entries {
 		name := entry.Name()
 		switch {
-		case name == "lock" || name == "secrets" || strings.HasPrefix(name, "snapshot-") || strings.HasPrefix(name, "log-"):
+		case name == "lock" || isStoreFile(name):
 			return nil
 		case name != "lost+found" && !strings.HasPrefix(name, "."): // those of file systems
 			foreign = name

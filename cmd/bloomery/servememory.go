@@ -87,4 +87,4 @@ func boundHeap(ceiling uint64) (done func()) {
 }
 
 // ceilingHelp is what --help says of --memory.
-var ceilingHelp = fmt.Sprintf("the most memory that all filters may take, like 8GiB; not given: %.0f%% of what this machine has, or its control group", 100*ceilingShare)
+var ceilingHelp = fmt.Sprintf("the most memory for all filters, like 8GiB; default: %.0f%% of the memory of this machine or its control group", 100*ceilingShare)

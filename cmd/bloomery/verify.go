@@ -35,20 +35,20 @@ func newVerify() *cobra.Command {
 	v := &verifyCommand{random: 1_000_000}
 	cmd := &cobra.Command{
 		Use:   "verify F [--members FILE]",
-		Short: "Prove that a filter file is whole and keeps what it promises",
-		Long: `Verify reads all of the filter file F and checks its structure and checksums.
-Then it looks up random keys, which nobody added, and compares how many are
-found with the rate worked out from the bits. With --members it also looks up
-the lines that were added, all of which must be found.
+		Short: "Verify that a filter file is intact and keeps its rate",
+		Long: `Verify reads the whole filter file F and checks its structure and checksums. Then
+it looks up random keys, which nobody added, and compares how many are found with
+the rate computed from the bits. With --members it also looks up the lines that
+were added, all of which must be found.
 
-Printed is the interval that holds the true rate in 95% of all cases (Clopper
-and Pearson 1934). As one sound filter in twenty would be outside, the rate is
-judged by the interval of 99.99%.
+It prints the 95% confidence interval of the true rate (Clopper and Pearson 1934).
+As one sound filter in twenty lies outside it, the rate is judged by the 99.99%
+interval.
 
-Of a directory, a server's data are verified, while no server runs: snapshot and
-log. With --repair damage is mended as far as it can be: it says first what
-becomes unknown, and a filter that has lost bits or adds answers "perhaps" to all
-keys from then on, never "no".
+Given a server's data directory, it verifies the snapshot and the log there, while
+no server runs. With --repair it repairs what can be repaired, after saying what
+becomes unknown: a filter that has lost bits or adds answers "perhaps" to all keys
+from then on, never "no".
 
 The exit code is 2 if the file is damaged, and 1 if a member is missing or the
 rate is not what the bits say.`,
@@ -63,7 +63,7 @@ rate is not what the bits say.`,
 	flags := cmd.Flags()
 	flags.StringVar(&v.members, "members", "", "a `FILE` of lines that were added; - is standard input")
 	flags.Var(&v.random, "random", "how many random keys to look up")
-	flags.BoolVar(&v.repair, "repair", false, "mend a damaged data directory, after saying what becomes unknown")
+	flags.BoolVar(&v.repair, "repair", false, "repair a damaged data directory, after saying what becomes unknown")
 	flags.BoolVar(&v.yes, "yes", false, "with --repair: do not ask")
 	addNull(cmd, &v.null)
 	addSecret(cmd, &v.secret)
@@ -344,6 +344,9 @@ func (v *verifyCommand) verifyDirectory(cmd *cobra.Command, dir string) error {
 			return err
 		}
 	}
+	if !isDataDirectory(dir) {
+		return fmt.Errorf("%s: is not a server's data directory: name the one that 'bloomery serve --data' was given", dir)
+	}
 	found, err := store.Verify(dir)
 	switch {
 	case err == nil && v.asJSON:
@@ -395,9 +398,9 @@ func printRecovered(cmd *cobra.Command, dir string, found store.Recovery) error 
 	t.Row("checksums", "all good")
 	t.Row("values", "%s", human.Commas(uint64(found.Values)))
 	t.Row("snapshot", "%s (%s bytes)", orNothing(found.Snapshot), human.Commas(found.Bytes))
-	t.Row("log", "%s records with %s adds, %s bytes in %d files", human.Commas(found.Records), human.Commas(found.Adds), human.Commas(found.LogBytes), found.Segments)
+	t.Row("log", "%s with %s, %s in %s", human.Count(found.Records, "record"), human.Count(found.Adds, "add"), human.Count(found.LogBytes, "byte"), human.Count(uint64(found.Segments), "file"))
 	if found.TornBytes > 0 {
-		t.Row("torn", "%s bytes at the end of %s, which were being written when it ended", human.Commas(found.TornBytes), found.Torn)
+		t.Row("torn", "%s at the end of %s, unfinished when the server stopped", human.Count(found.TornBytes, "byte"), found.Torn)
 	}
 	if found.TornRecords > 0 {
 		t.Row("behind that", "%s", tornRecords(found))

@@ -58,10 +58,7 @@ type Options struct {
 // RefuseIdle refuses flags about the format that none of the files needed: ours
 // say all of that themselves, and so do those of most other programs.
 func (f *Options) RefuseIdle(files ...*File) error {
-	name := "format"
-	if f.From {
-		name = "from"
-	}
+	name := f.flag()
 	for _, flag := range []struct {
 		name  string
 		given bool
@@ -71,6 +68,14 @@ func (f *Options) RefuseIdle(files ...*File) error {
 		}
 	}
 	return nil
+}
+
+// flag is the flag that names the format.
+func (f *Options) flag() string {
+	if f.From {
+		return "from"
+	}
+	return "format"
 }
 
 // takes reports whether the flag can matter to how the file was read.
@@ -155,7 +160,7 @@ func (f *Options) openAny(path string, mode OpenMode) (*File, error) {
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a directory: name a filter file in it", path)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s: is not a regular file, which alone can be a filter's: write what comes from it to one first", path)
+		return nil, fmt.Errorf("%s: is not a regular file: write its contents to one first", path)
 	}
 	_, err = bloom.KindOf(path)
 	opened := &File{Path: path, Info: info}
@@ -342,16 +347,16 @@ func (f *Options) formatOf(path string, head []byte, size int64) (*interop.Forma
 	if f.Format != "" {
 		format, ok := interop.FormatNamed(f.Format)
 		if !ok {
-			return nil, Usagef("--format %s is unknown: take one of %s", f.Format, strings.Join(FormatNames(), ", "))
+			return nil, Usagef("--%s %s is unknown: take one of %s", f.flag(), f.Format, strings.Join(FormatNames(), ", "))
 		}
 		return format, nil
 	}
 	if packer := lines.Packing(head); packer != "" && packer != "gzip" {
-		return nil, fmt.Errorf("%s: is packed by %s: unpack it first; only filters in gzip are read as they are", path, packer)
+		return nil, fmt.Errorf("%s: is compressed with %s: decompress it first; only gzip is read directly", path, packer)
 	}
 	format, ok := interop.Recognise(head, size)
 	if !ok {
-		return nil, fmt.Errorf("%s: %w: it begins neither as one of ours nor as one of a program whose files can be told by their bytes: name its --format, if it has one ('bloomery convert --list')", path, bloom.ErrFormat)
+		return nil, fmt.Errorf("%s: %w: its format was not recognised: if another program wrote it, name the --format ('bloomery convert --list' has them)", path, bloom.ErrFormat)
 	}
 	return format, nil
 }

@@ -93,7 +93,7 @@ func unpack(raw io.Reader) (unpacked io.Reader, closePacking func(), err error) 
 	case "bzip2":
 		return bzip2.NewReader(whole), func() {}, nil
 	case "xz":
-		return nil, nil, errors.New("is packed by xz, which bloomery does not read: unpack it first, as by 'xz -dc FILE | bloomery ...'")
+		return nil, nil, errors.New("is compressed with xz, which bloomery does not read: decompress it first: 'xz -dc FILE | bloomery ...'")
 	}
 	return whole, nil, nil
 }
