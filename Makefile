@@ -102,7 +102,7 @@ TWINS = . ./interop ./internal/kernel ./internal/scheme ./redisbloom
 
 # BITS32 are the packages whose sizes, formats and arithmetic could depend on the
 # width of an int. SLOW are tests that have nothing to do with it.
-BITS32 = . ./interop ./internal/elementary ./internal/kernel ./internal/rate ./internal/scheme ./internal/sizing ./redisbloom
+BITS32 = . ./interop ./internal/elementary ./internal/filterfile ./internal/kernel ./internal/rate ./internal/scheme ./internal/sizing ./redisbloom
 SLOW  ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner
 
 unit:

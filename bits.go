@@ -12,7 +12,7 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// BitOrder says how other programs lay the bits of a [Classic] into bytes.
+// BitOrder is how another program stores the bits of a [Classic] in bytes.
 type BitOrder uint8
 
 const (
@@ -38,8 +38,7 @@ func (o BitOrder) bytesOf(m uint64) uint64 {
 	return (m + 7) / 8
 }
 
-// toFile turns words, as they lie in memory, into the bytes of the order, or
-// back.
+// toFile turns words from memory's order into this one, or back.
 func (o BitOrder) toFile(words []uint64) {
 	swap := memory.LittleEndian == (o == BigEndianWords)
 	for i, word := range words {
@@ -59,13 +58,12 @@ func (o BitOrder) plain() bool {
 }
 
 // ReadBits makes the filter of the plan and reads its bits, as another program
-// wrote them; what that wrote before and behind them is for the caller to read.
-// Memory grows as the bytes arrive. The error wraps [ErrFormat] if they end too
-// early, or if bits are set behind the last one; otherwise it is the plan's or
-// the reader's.
+// wrote them; the caller reads what comes before and after them. Memory grows as the
+// bytes arrive. The error wraps [ErrFormat] if they end too early, or if bits are set
+// after the last one; otherwise it is the plan's or the reader's.
 //
-// The filter has counted no adds, and of a plan without Keys the number of keys
-// that fills half of the bits.
+// The filter has counted no adds. Without Keys, its plan has the number of keys that
+// fills half of the bits.
 func (c ClassicConfig) ReadBits(r io.Reader, order BitOrder) (*Classic, error) {
 	if order > BigEndianWords {
 		return nil, fmt.Errorf("%w: no bit order %d", ErrConfig, order)
@@ -100,8 +98,8 @@ func (c ClassicConfig) planned() (Plan, Hasher, error) {
 
 // OpenBits is ReadBits of a file whose bits begin at offset, a multiple of 8, in
 // the order LittleEndianWords. The file is mapped, not read; it may be longer.
-// What [Open] says of opened filters and their files holds here as well. The
-// error wraps [ErrFormat] if the file is too short.
+// Everything that [Open] says of opened filters and their files applies. The error
+// wraps [ErrFormat] if the file is too short.
 func (c ClassicConfig) OpenBits(path string, offset int64) (*Classic, error) {
 	plan, hash, err := c.planned()
 	if err != nil {
@@ -139,7 +137,7 @@ func mapBits(file *os.File, size, offset int64, m uint64) ([]uint64, *memory.Map
 	return words, mapping, nil
 }
 
-// noneBehind refuses words that have bits set from bit m on.
+// noneBehind returns an error if words have bits set from bit m on.
 func noneBehind(words []uint64, m uint64) error {
 	if m%64 != 0 && words[len(words)-1]>>(m%64) != 0 {
 		return fmt.Errorf("%w: bits set behind the last of %d", ErrFormat, m)
@@ -147,7 +145,7 @@ func noneBehind(words []uint64, m uint64) error {
 	return nil
 }
 
-// WriteBits writes the bits, and nothing else, as another program lays them.
+// WriteBits writes the bits, and nothing else, as another program stores them.
 func (f *Classic) WriteBits(w io.Writer, order BitOrder) (int64, error) {
 	f.mustBeOpen()
 	defer f.keepAlive()
@@ -158,10 +156,10 @@ func (f *Classic) WriteBits(w io.Writer, order BitOrder) (int64, error) {
 	return filterfile.WriteWords(w, f.words, order.bytesOf(f.plan.Bits), reorder)
 }
 
-// ReadSplitBlockBits reads so many split blocks as Parquet lays them: 32 bytes
-// each, of eight little-endian 32-bit lanes. The hash is XXH64 with seed 0;
-// of keys the plan has the number that fills half of the bits. The errors are
-// those of [ClassicConfig.ReadBits].
+// ReadSplitBlockBits reads split blocks as Parquet stores them: 32 bytes each, of
+// eight little-endian 32-bit lanes. The hash is XXH64 with seed 0; the plan has the
+// number of keys that fills half of the bits. The errors are those of
+// [ClassicConfig.ReadBits].
 func ReadSplitBlockBits(r io.Reader, blocks uint64) (*SplitBlock, error) {
 	if blocks == 0 || blocks > splitBlocks.MaxBlocks {
 		return nil, fmt.Errorf("%w: from 1 to %d split blocks, not %d", ErrConfig, splitBlocks.MaxBlocks, blocks)
@@ -189,7 +187,7 @@ func ReadSplitBlockBits(r io.Reader, blocks uint64) (*SplitBlock, error) {
 	}, nil
 }
 
-// WriteBits writes the blocks, and nothing else, as Parquet lays them; see
+// WriteBits writes the blocks, and nothing else, as Parquet stores them; see
 // [ReadSplitBlockBits]. Parquet's readers understand them only if the hash is
 // XXH64 with seed 0.
 func (f *SplitBlock) WriteBits(w io.Writer) (int64, error) {

@@ -36,10 +36,10 @@ func save(path string, write func(io.Writer) (int64, error)) error {
 }
 
 // Load reads the file at path into memory and verifies all of it, as [Read]
-// does. Bytes behind the filter's end are an error. It takes as much memory as the
-// file is long, and a sparse file can be long and take no room on the disk: a file
-// from strangers goes through [os.Open] and Read, which has a limit. When to
-// close it: [Filter.Close].
+// does. Bytes after the filter's end are an error. It takes as much memory as the
+// file is long, and a sparse file can be long and take no room on the disk: read a
+// file from strangers by [os.Open] and Read, which has a limit. When to close it:
+// [Filter.Close].
 func Load(path string) (*Filter, error) {
 	return load(path, filterFrom)
 }
@@ -59,22 +59,21 @@ func load[F any](path string, from func(*filterfile.File) (F, error)) (made F, e
 }
 
 // Open maps the file at path read-only: it is ready in microseconds whatever
-// its size, and its pages are read when they are looked at. The header, the
+// its size, and its pages are read when lookups need them. The header, the
 // state and all lengths are checked at once, the bits only by [Filter.Verify].
 // Changing an opened filter panics; [Filter.Clone] makes a writable copy. Close
 // it when done.
 //
-// The error wraps [ErrFormat], [ErrVersion] or [ErrChecksum], or [ErrBudget] where
-// the machine has no addresses for the whole file, as one of 32 bits from 2 GiB on.
+// The error wraps [ErrFormat], [ErrVersion] or [ErrChecksum], or [ErrBudget] if the
+// machine has no addresses for the whole file, as one of 32 bits from 2 GiB on.
 //
 // The file must not be truncated by others while it is open, and its disk must
-// be readable: a look at a page that cannot be had kills the process, as with
-// every mapped file. Save and all Bloomery commands replace
-// files by rename, which is safe.
+// be readable: as with every mapped file, a page that cannot be read kills the
+// process. Save and all Bloomery commands replace files by rename, which is safe.
 //
 // The file may be open for update, or its writer may have been killed; Verify
-// says so. Bits are only ever set, so all keys that were added before are found,
-// and of those that a writer adds meanwhile each as soon as its add returns.
+// says so. Bits are only ever set, so all keys added before are found, and each key
+// that a writer adds meanwhile as soon as its add returns.
 func Open(path string) (*Filter, error) {
 	f, err := openMapped(path, filterFrom)
 	if err == nil {
@@ -87,8 +86,8 @@ func Open(path string) (*Filter, error) {
 // [Open] says of a Filter holds for it as well. Adding to it, Clear and Saturate
 // panic.
 //
-// Beside a writer it finds the keys of the layers that there were when it was
-// opened. To find those of a layer that was begun since, open the file again.
+// While another process writes, it finds the keys in the layers that existed when it
+// was opened. To find those in a newer layer, open the file again.
 func OpenScalable(path string) (*Scalable, error) {
 	f, err := openMapped(path, scalableFrom)
 	if err == nil {
@@ -131,8 +130,9 @@ func pairedPlan(keys uint64, rate float64, e *filterfile.Section) Plan {
 
 // Verify checks the bits of a filter from [Open] or [OpenUpdate] against the
 // checksums in its file. They are those of the last [Filter.Sync]: while the
-// file holds later adds, the error wraps [ErrUnclean]. A filter that was loaded was verified then, and one that was made in
-// memory has nothing to verify: both return nil.
+// file holds later adds, the error wraps [ErrUnclean]. A filter that was loaded was
+// verified then, and one that was made in memory has nothing to verify: both return
+// nil.
 func (f *Filter) Verify() error {
 	f.mustBeOpen()
 	if !f.readOnly {

@@ -8,55 +8,54 @@ import (
 	"github.com/bloomery/bloom/internal/kernel"
 )
 
-// A filter in a file that is added to in place, for a set that outlives the
-// process: "have I seen this before, today or last year?". OpenUpdate is ready in
-// milliseconds whatever the size of the file, and Close takes as long as what was
-// added takes to be written.
+// Filters that are added to in their files, for sets that outlive the process: "have
+// I seen this before, today or last year?". OpenUpdate is ready in milliseconds
+// whatever the size of the file, and Close takes as long as writing what was added.
 
-// OpenUpdate maps the file at path, which holds a Filter, to be added to in
-// place. It reads neither the bits nor all checksums, so a file of gigabytes is
+// OpenUpdate maps the file at path, which holds a Filter, so that keys can be added
+// in place. It reads neither the bits nor all checksums, so a file of gigabytes is
 // open at once. Adds go to the file; [Filter.Sync] makes them durable, and Close
 // syncs.
 //
 //	seen, err := bloom.OpenUpdate("seen.bloom")
 //	...
 //	if seen.AddString(url) { ... }
-//	err = seen.Close() // look at it: it says whether the adds are on the disk
+//	err = seen.Close() // check it: it says whether the adds are on the disk
 //
 // # What is safe when
 //
 // Before the first bit changes, the file says durably that it is being changed;
-// Sync makes it whole again. If the process is killed, whenever that is, every
-// add that returned is in the file. If the power fails or the system crashes,
-// every add before the last Sync that returned nil is, and of the later ones
-// some. In both cases the next OpenUpdate computes the checksums anew, in the
-// time that reading and writing the file takes, and [Filter.Recovered] says so.
-// The number of adds in Report is then that of the last Sync. Damage that the
-// disk did to such a file is not noticed, as its checksums were old.
+// Sync makes it whole again. If the process is killed, at any time, every add that
+// returned is in the file. If the power fails or the system crashes, every add
+// before the last Sync that returned nil is in the file, and perhaps some later
+// ones. In both cases the next OpenUpdate recomputes the checksums, which takes as
+// long as reading and writing the file, and [Filter.Recovered] says so. The number
+// of adds in Report is then that of the last Sync. Damage that the disk did to such
+// a file is not noticed, because its checksums were old.
 //
-// If the file cannot be written any more, adds still work, in memory, and the
-// file is left as it is, with the adds up to the last Sync at least. Sync and
-// Close return the error, every time. The disk's room for the bits is set aside
-// beforehand; on a file system that writes all changes to a new place, such as
-// Btrfs or ZFS, a full disk can kill the process nevertheless.
+// If the file can no longer be written, adds still work, in memory, and the file
+// stays as it is, with at least the adds up to the last Sync. Sync and Close return
+// the error, every time. The disk's room for the bits is reserved beforehand; on a
+// file system that writes all changes to a new place, such as Btrfs or ZFS, a full
+// disk can kill the process nevertheless.
 //
 // # Who may use the file
 //
 // There is one writer: OpenUpdate takes a lock, and its error wraps [ErrLocked]
 // if another process has it, or another filter of this one. The lock is advisory.
-// [Open] works beside a writer. [Load], [Read] and [Filter.Verify] refuse the
-// file with [ErrChecksum] while it has adds that were not synced. [Filter.Save]
-// to the same path puts another file in its place, which the writer notices: its
-// Sync and Close then return an error.
+// [Open] works while a writer has the file. [Load], [Read] and [Filter.Verify]
+// refuse it with [ErrChecksum] while it has adds that were not synced. [Filter.Save]
+// to the same path replaces the file, which the writer notices: its Sync and Close
+// then return an error.
 //
 // # What the filter can do
 //
-// Add and its kin, and all that reads; like a Filter, it is for one goroutine
-// that adds. What needs the bits for itself, clears any or changes many at a time
-// panics: Clear, Union, Intersect, Difference, Share, Growing, Bulk, Prefault.
-// Clone it for that. SetMeta does not reach the file. A key that the filter
-// already contains changes nothing, and a file to which nothing new was added is
-// not written to.
+// Add and its variants, and all reading methods; as with any Filter, only one
+// goroutine may add. Methods that clear bits, change many at a time or keep them for
+// themselves panic: Clear, Union, Intersect, Difference, Share, Growing, Bulk,
+// Prefault. Clone it for these. SetMeta does not reach the file. A key that the
+// filter already contains changes nothing, and a file to which nothing new was added
+// is not written.
 //
 // The error wraps [ErrLocked], [ErrFormat], [ErrVersion] or [ErrChecksum], or is
 // the system's: no such file, no permission to write. A keyed filter comes back
@@ -82,11 +81,11 @@ func OpenUpdate(path string) (*Filter, error) {
 }
 
 // Create makes a file with an empty filter of the planned size at path, and opens
-// it as [OpenUpdate] does. It is made beside and then given its name, so path
-// never holds half a file; if there is anything at path already, the error wraps
-// [io/fs.ErrExist] and it stays. The disk's room for all bits is taken at once,
-// without writing them where the system can do so; if there is none, no file is
-// left behind. Metadata, which may be nil, are for now and ever.
+// it as [OpenUpdate] does. The file gets its name when it is complete, so path never
+// holds half a file; if there is anything at path already, it stays, and the error
+// wraps [io/fs.ErrExist]. The disk's room for all bits is reserved at once, without
+// writing them if the system can do so; if there is none, no file is left behind.
+// meta may be nil; it cannot be changed later.
 //
 // The error wraps [ErrConfig], [ErrRate], [ErrBudget] or [ErrLimit] (too much
 // metadata), or is the system's.
@@ -120,13 +119,13 @@ func (c Config) Create(path string, meta map[string]string) (*Filter, error) {
 
 // Sync makes durable what was added to a filter from [OpenUpdate] or
 // [Config.Create]: when it returns nil, every key added before is in the file
-// whatever happens then, and the file is whole, to be loaded and verified by
-// anyone until the next add. It computes the checksums of the MiB that bits were
-// set in, which after some thousands of new keys are most of them, and waits for
-// the disk. With nothing to write it is cheap.
+// whatever happens then, and until the next add the file is whole: anyone can load
+// and verify it. Sync computes the checksums of each MiB in which bits were set,
+// which after some thousands of new keys is nearly every one, and waits for the
+// disk. With nothing to write it is cheap.
 //
-// After an error the file is not written any more: see [OpenUpdate]. A filter
-// without such a file has nothing to sync: nil.
+// After an error the file is no longer written: see [OpenUpdate]. For a filter
+// without such a file it returns nil.
 func (f *Filter) Sync() error {
 	f.mustBeOpen()
 	if f.update == nil {
@@ -136,9 +135,9 @@ func (f *Filter) Sync() error {
 	return f.update.Sync(func(s *filterfile.State) { s.Added = f.added })
 }
 
-// Recovered reports whether [OpenUpdate] found the file as a writer leaves it
-// that did not get to its end, and mended it. Then every key of its last Sync is
-// there, and all others that it added or some of them.
+// Recovered reports whether [OpenUpdate] found a file that its writer had not closed,
+// and repaired it. Then every key of the writer's last Sync is there, and some or all
+// of those that it added later.
 func (f *Filter) Recovered() bool { return f.update != nil && f.update.Recovered() }
 
 // closeUpdate is Close: the error is that of the last Sync, if there is one.
@@ -208,16 +207,16 @@ func (f *Filter) addPartToFile(hashes []uint64, isNew []bool) int {
 	return added
 }
 
-// OpenUpdateScalable maps the file at path, which holds a Scalable, to be added
-// to in place: all that [OpenUpdate] says of a Filter holds for it as well. When
-// it grows, the file does, by a section for the new layer; if the disk has no
-// room for that, [Scalable.Err] says so, and wraps [ErrBudget].
+// OpenUpdateScalable maps the file at path, which holds a Scalable, so that keys can
+// be added in place; everything that [OpenUpdate] says of a Filter applies. When the
+// filter grows, so does the file, by a section for the new layer; if the disk has no
+// room for it, [Scalable.Err] returns an error that wraps [ErrBudget].
 //
-// Any number of goroutines may add, look up and call Sync. Adds wait for a Sync
-// that is under way, and lookups do not. Clear panics.
+// Any number of goroutines may add, look up and call Sync. Adds wait for a running
+// Sync, lookups do not. Clear panics.
 //
-// A layer that was being filled when its writer was killed counts the keys that
-// its bits show, so that the rate is kept.
+// The keys of a layer that was being filled when its writer was killed are estimated
+// from its bits, so that the rate is kept.
 func OpenUpdateScalable(path string) (*Scalable, error) {
 	u, s, err := filterfile.OpenUpdate(path)
 	if err != nil {
@@ -310,8 +309,8 @@ func (f *Scalable) countLayers(s *filterfile.State) {
 // Recovered reports whether the file was mended; see [Filter.Recovered].
 func (f *Scalable) Recovered() bool { return f.update != nil && f.update.Recovered() }
 
-// touch is for who is about to add keys to the newest layer of a file, and holds
-// a gate.
+// touch marks the file as changing before keys are added to its newest layer. The
+// caller holds a gate.
 func (f *Scalable) touch(hashes ...uint64) {
 	if len(hashes) > 0 {
 		f.update.Begin()
@@ -321,8 +320,7 @@ func (f *Scalable) touch(hashes ...uint64) {
 	}
 }
 
-// nextLayer makes the newest layer: at the end of the file, if there is one to
-// update.
+// nextLayer makes a new layer, at the end of the file if there is one.
 func (f *Scalable) nextLayer(plan Plan) (*Shared, error) {
 	if f.update == nil {
 		return newLayer(plan, f.Hasher)

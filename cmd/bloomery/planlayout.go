@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // A planner is one of the library's ways to plan.
@@ -73,13 +74,9 @@ func parseLayouts(names []string) ([]layout, error) {
 // memory is what the filter takes in memory.
 func (l layout) memory(p bloom.Plan) uint64 { return p.Bytes() * l.bytesPerByte }
 
-// fileBytes is the size of the filter's file, as docs/format.md draws it: three
-// pages, the bits in whole words, a checksum for each MiB of them, and one of
-// the checksums.
+// fileBytes is the size of the filter's file, which holds the bits in whole words.
 func (l layout) fileBytes(p bloom.Plan) uint64 {
-	const pages, word, part, checksum = 3 * 4096, 8, 1 << 20, 4
-	body := (l.memory(p) + word - 1) / word * word
-	return pages + body + checksum*((body+part-1)/part+1)
+	return filterfile.FileBytes((l.memory(p) + 7) / 8 * 8)
 }
 
 // pairedLines: the second line is read only if the first one passes. The two

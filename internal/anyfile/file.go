@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/internal/machine"
@@ -240,16 +241,13 @@ func BeginsAsOurs(path string) bool {
 		return false
 	}
 	defer file.Close()
-	head := make([]byte, len(magic))
+	head := make([]byte, len(filterfile.Magic))
 	io.ReadFull(file, head)
-	return bytes.Equal(head, magic)
+	return string(head) == filterfile.Magic
 }
 
-// magic begins every file of ours.
-var magic = []byte("bloomery")
-
 // headBytes is what formats are recognised by.
-const headBytes = 4096
+const headBytes = filterfile.PageBytes
 
 // openForeign reads the file of another program, which may be packed.
 func (f *Options) openForeign(opened *File) error {
@@ -271,7 +269,7 @@ func (f *Options) openForeign(opened *File) error {
 			return lines.FileError(opened.Path, err)
 		}
 	}
-	if opened.Packed && bytes.HasPrefix(head, magic) {
+	if opened.Packed && bytes.HasPrefix(head, []byte(filterfile.Magic)) {
 		return opened.readPacked(r)
 	}
 	format, err := f.formatOf(opened.Path, head, size)

@@ -188,7 +188,7 @@ func (s *File) WriteTo(w io.Writer) (written int64, err error) {
 }
 
 // copyBody copies the span of the body that begins at a byte of the file, each word
-// whole, into the buffer, and returns the copy as the file's bytes.
+// whole, to the buffer, and returns the copy as the file's bytes.
 func (s *File) copyBody(buffer []uint64, at uint64) []byte {
 	end := min(at+SpanBytes, s.Checksums)
 	part := buffer[:(end-at)/8]

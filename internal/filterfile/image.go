@@ -17,8 +17,8 @@ type Image struct {
 	head []byte
 
 	mutex sync.Mutex
-	sums  []byte // of the spans, as the pieces had them that were read last
-	known []bool // those that were read
+	sums  []byte // of the spans, as they were last read
+	known []bool // which of them were read
 	left  int    // how many were not
 }
 
@@ -75,7 +75,7 @@ func (i *Image) Piece(at uint64, most int) ([]byte, error) {
 	return append(piece, sealSums(i.sums[:len(i.sums):len(i.sums)])...), nil
 }
 
-// note keeps the checksum of a span that is handed out.
+// note records the checksum of a span that is handed out.
 func (i *Image) note(span int, bytes []byte) {
 	var passed body
 	passed.pass(bytes)

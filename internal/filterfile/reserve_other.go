@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// Reserve cannot set room aside here.
+// Reserve cannot reserve room here.
 func Reserve(*os.File, uint64, uint64) error { return errors.ErrUnsupported }

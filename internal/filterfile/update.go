@@ -22,34 +22,34 @@ import (
 
 // Updater is a file that is changed in place, by the protocol of docs/format.md.
 // Its state pages and checksums are written, and synced, through Disk; its bits
-// are set in the mapping, where the system may write any page at any time. So
-// before the first bit is set the file says, durably, that its checksums are old:
-// it is not clean. sync makes it clean again.
+// are set in the mapping, which the system may write back at any time, page by page.
+// So before the first bit is set the file says, durably, that its checksums are old:
+// it is not clean. Sync makes it clean again.
 //
-//	clean ──begin──▶ changing ──sync──▶ clean
+//	clean ──Begin──▶ changing ──Sync──▶ clean
 //	                 │      ▲
-//	                 └append┘  a Scalable's next layer
+//	                 └Append┘  a Scalable's next layer
 //
-// The first failure to write is the last thing that the file sees: after it the
-// system may take for written what is not. The bits then go on in memory.
+// After the first failed write the file is never written again, because the system
+// may then take for written what is not. Later bits are set in memory only.
 type Updater struct {
 	path string   // absolute
 	file *os.File // open and locked
-	Disk Disk     // file, or what a test puts before it
+	Disk Disk     // file, or what a test puts in front of it
 
 	mutex     sync.Mutex  // guards err, and changing on its way to true
 	changing  atomic.Bool // bits may be set
 	err       error       // the first failure
 	recovered bool
 
-	// The rest changes while nobody adds.
+	// The rest changes only while no goroutine adds.
 
 	State                  // in force
 	newest *memory.Mapping // of the whole file, as long as it is now
 	sums   []byte          // the checksums of the last sync, one for each MiB of body
-	base   uint64          // where in the body the last section begins, which the bits are set in
+	base   uint64          // where in the body the last section begins: bits are set there
 	blocks uint64          // of that section
-	marks  []atomic.Bool   // the MiB that bits were set in since
+	marks  []atomic.Bool   // the MiB in which bits were set since
 	bare   atomic.Int64    // how many have no mark yet
 }
 
@@ -61,7 +61,7 @@ type Disk interface {
 	Sync() error
 }
 
-// OpenUpdate locks and maps the file at path. Nothing is changed yet: mend is
+// OpenUpdate locks and maps the file at path. Nothing is changed yet: call Mend
 // next.
 func OpenUpdate(path string) (*Updater, *File, error) {
 	if !memory.LittleEndian {
@@ -72,7 +72,7 @@ func OpenUpdate(path string) (*Updater, *File, error) {
 		return nil, nil, err
 	}
 	s, _, err := readHead(file)
-	if err == nil && s.Generation >= 1<<63 { // nobody has written so many; the next may be zero
+	if err == nil && s.Generation >= 1<<63 { // no writer has come this far; the next may be zero
 		err = fmt.Errorf("%w: generation %d", ErrFormat, s.Generation)
 	}
 	if err == nil {
@@ -98,7 +98,8 @@ func newUpdate(path string, file *os.File, s *File) *Updater {
 	return u
 }
 
-// openLocked opens and locks the file that is at path when it has the lock.
+// openLocked opens and locks the file at path, and makes sure that it is still at
+// path once it is locked.
 func openLocked(path string) (*os.File, error) {
 	for {
 		info, err := os.Stat(path) // before opening, as that waits where path is a named pipe
@@ -142,8 +143,8 @@ func samePlace(path string, file *os.File) bool {
 	return err == nil && os.SameFile(there, ours)
 }
 
-// Create makes the file at path, with empty sections of the lengths that s
-// says, and maps it.
+// Create makes the file at path from s, which is one of [NewEmpty], and maps it. If
+// there is anything at path, the error wraps [fs.ErrExist].
 func Create(path string, s *File) (u *Updater, err error) {
 	wrap := func(err error) error { return fmt.Errorf("bloom: creating %s: %w", path, err) }
 	if !memory.LittleEndian {
@@ -197,9 +198,9 @@ func Create(path string, s *File) (u *Updater, err error) {
 	return u, nil
 }
 
-// extend makes the file longer, with zeros that have room on the disk: to write
-// to a mapped page for which there is none would kill the process. If there is no
-// room the file is as before.
+// extend makes the file longer, by zeros with blocks of the disk behind them: writing
+// to a mapped page without a block kills the process when the disk is full. If there
+// is no room the file stays as it was.
 func extend(file *os.File, from, to uint64) error {
 	err := Reserve(file, from, to)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -216,8 +217,8 @@ func extend(file *os.File, from, to uint64) error {
 	return nil
 }
 
-// Mend takes the checksums of a file that was just opened, and makes it clean if
-// it is not: then they are computed from the bits as they are. count is sync's.
+// Mend reads the checksums of a file that was just opened. If the file is not clean,
+// it computes them from the bits as they are, and makes it clean. count is Sync's.
 func (u *Updater) Mend(s *File, count func(*State)) error {
 	if err := Reserve(u.file, 0, u.FileBytes); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("bloom: opening for update: making room for a sparse file: %w", err)
@@ -230,7 +231,7 @@ func (u *Updater) Mend(s *File, count func(*State)) error {
 		}
 		return err
 	}
-	// A longer file was about to get another section: nobody has set bits in it.
+	// A longer file was about to get another section: it has no bits yet.
 	if err := u.Disk.Truncate(int64(u.FileBytes)); err != nil {
 		return fmt.Errorf("bloom: recovering: %w", err)
 	}
@@ -239,12 +240,12 @@ func (u *Updater) Mend(s *File, count func(*State)) error {
 	for i := range u.marks {
 		u.mark(uint64(i))
 	}
-	// No writer leaves anything but zeros in a gap, and no reader takes anything else.
+	// Writers leave zeros in a gap, and readers accept nothing else.
 	for _, gap := range s.gaps(u.newest.Bytes()) {
 		clear(gap)
 	}
-	// If the writer before us met with an error the system may hold bits that it
-	// thinks are on the disk, and that are not. Written again, they are.
+	// If the previous writer met an error, the system may hold bits that it believes
+	// to be on the disk, and that are not. Written again, they are.
 	for _, words := range s.Words {
 		for i := 0; i < len(words); i += PageBytes / 8 {
 			atomic.AddUint64(&words[i], 0)
@@ -254,7 +255,7 @@ func (u *Updater) Mend(s *File, count func(*State)) error {
 }
 
 // Begin makes it durable that the file is changing, before the first bit is set.
-// It may be called from many goroutines.
+// Many goroutines may call it.
 func (u *Updater) Begin() {
 	if u.changing.Load() {
 		return
@@ -272,7 +273,7 @@ func (u *Updater) Begin() {
 	u.changing.Store(true)
 }
 
-// write puts a state in force: it writes it over the page that is not.
+// write puts a state in force: it overwrites the page that is not in force.
 func (u *Updater) write(next State) error {
 	next.Generation++
 	next.Page = 3 - u.Page
@@ -286,8 +287,8 @@ func (u *Updater) write(next State) error {
 	return nil
 }
 
-// fail notes that the file could not be written, and leaves it alone from now on:
-// the bits go on in memory. The caller holds the mutex.
+// fail records that the file could not be written. From now on it is left alone, and
+// bits are set in memory only. The caller holds the mutex.
 func (u *Updater) fail(err error) error {
 	u.err = fmt.Errorf("bloom: updating %s: %w (what was added since the last sync is in memory only)", u.path, err)
 	if err := u.newest.Detach(u.file); err != nil {
@@ -297,8 +298,8 @@ func (u *Updater) fail(err error) error {
 	return u.err
 }
 
-// Close lets go of the file. It unlocks it first: a process that is being forked
-// keeps the file open for a moment, and with it the lock.
+// Close unlocks and closes the file. It unlocks explicitly, because a process that is
+// just being forked keeps the file open for a moment, and the lock with it.
 func (u *Updater) Close() error {
 	memory.UnlockFile(u.file)
 	if err := u.file.Close(); err != nil {
@@ -307,8 +308,8 @@ func (u *Updater) Close() error {
 	return nil
 }
 
-// Sync makes the bits durable and the file clean. count, if not nil, puts the
-// adds into its state. Nobody may add meanwhile.
+// Sync makes the bits durable and the file clean. count, if not nil, puts the counts
+// of adds into its state. No goroutine may add meanwhile.
 func (u *Updater) Sync(count func(*State)) error {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
@@ -348,13 +349,14 @@ func (u *Updater) writeClean(count func(*State)) error {
 	return u.write(next)
 }
 
-// Append adds an empty section to the file and aims at it. The caller sees to it
-// that nobody adds. An error means that there is none, and all else goes on.
+// Append appends an empty section to the file; bits are set there from now on. No
+// goroutine may add meanwhile. After an error there is no new section, and everything
+// else continues to work.
 func (u *Updater) Append(e Section) ([]uint64, *memory.Mapping, error) {
 	u.Begin() // the checksums are about to be overwritten
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
-	if u.err != nil { // the bits go on in memory
+	if u.err != nil { // bits are set in memory only
 		return memory.Words(e.Length / 8)
 	}
 	next := u.State
@@ -382,7 +384,7 @@ func (u *Updater) Append(e Section) ([]uint64, *memory.Mapping, error) {
 			u.mark(uint64(i))
 		}
 	}
-	// The MiB that the bits ended in goes on, all later ones are zero.
+	// The MiB in which the bits ended now holds more, and all later ones are zero.
 	whole := (old.Checksums - BodyOffset) / SpanBytes
 	u.sumZeros(whole)
 	if whole < uint64(len(u.marks)) {
@@ -392,8 +394,8 @@ func (u *Updater) Append(e Section) ([]uint64, *memory.Mapping, error) {
 	return memory.FileWords(mapping.Bytes()[at:][:e.Length]), mapping, nil
 }
 
-// writeLonger puts a state with one more section in force. Where that will lie
-// are the old checksums.
+// writeLonger puts a state with one more section in force. The old checksums lie
+// where that section will be.
 func (u *Updater) writeLonger(next State) error {
 	if err := u.newest.Sync(); err != nil { // the last time that this mapping is written
 		return err
@@ -407,8 +409,7 @@ func (u *Updater) writeLonger(next State) error {
 	return u.write(next)
 }
 
-// aim makes marks for the body as it is, and finds the section that bits are set
-// in.
+// aim makes marks for the body as it is, and finds the section in which bits are set.
 func (u *Updater) aim() {
 	last := u.Sections[len(u.Sections)-1]
 	u.base, u.blocks = last.Offset-BodyOffset, last.Blocks
@@ -416,13 +417,13 @@ func (u *Updater) aim() {
 	u.bare.Store(int64(len(u.marks)))
 }
 
-// marksNeeded is how many MiB the body has, the last perhaps in part.
+// marksNeeded is the number of MiB of the body, the last perhaps a part of one.
 func (u *Updater) marksNeeded() uint64 {
 	return roundUp(u.Checksums-BodyOffset, SpanBytes) / SpanBytes
 }
 
-// Touch notes that bits are set for the key of this hash. With hundreds of MiB
-// and thousands of keys every one has its mark, and touching costs nothing more.
+// Touch records that bits are set for the key of this hash. With hundreds of MiB and
+// thousands of keys every MiB has its mark, and Touch costs next to nothing.
 func (u *Updater) Touch(h uint64) {
 	if u.bare.Load() == 0 {
 		return
@@ -444,7 +445,7 @@ func (u *Updater) span(i int) []byte {
 	return body[from:min(from+SpanBytes, len(body))]
 }
 
-// sumMarked computes the checksums that are old, and takes the marks away.
+// sumMarked computes the checksums of the marked MiB, and removes the marks.
 func (u *Updater) sumMarked() {
 	for i := range u.marks {
 		if u.marks[i].Load() {
@@ -457,8 +458,8 @@ func (u *Updater) sumMarked() {
 
 func (u *Updater) putSum(i int, sum uint32) { binary.LittleEndian.PutUint32(u.sums[4*i:], sum) }
 
-// sumZeros sets the checksums of zeros from the i-th MiB on, without a look at
-// them: they need not be in memory.
+// sumZeros sets the checksums of the MiB from one on, which are all zeros, without
+// reading them: they need not be in memory.
 func (u *Updater) sumZeros(from uint64) {
 	zeros := make([]byte, SpanBytes)
 	whole := crc32.Checksum(zeros, castagnoli)
@@ -477,8 +478,8 @@ func (u *Updater) Changing() bool { return u.changing.Load() }
 // Recovered reports whether Mend found a file that its writer had not finished.
 func (u *Updater) Recovered() bool { return u.recovered }
 
-// Unmarked is how many MiB of the body have no mark yet: without any, Touch does
-// nothing.
+// Unmarked is the number of MiB of the body that have no mark yet. At zero, Touch has
+// nothing to do.
 func (u *Updater) Unmarked() int64 { return u.bare.Load() }
 
 // Verify checks the file against its checksums, as it is now.
@@ -500,5 +501,5 @@ func Lock(path string) (unlock func(), err error) {
 	}, nil
 }
 
-// Spans is how many MiB the body has, the last perhaps in part.
+// Spans is the number of MiB of the body, the last perhaps a part of one.
 func (u *Updater) Spans() int { return len(u.marks) }
