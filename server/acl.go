@@ -5,25 +5,8 @@ import (
 	"strings"
 )
 
-func init() {
-	row := func(name string, arity int, flags Flags, handler func(*Client, [][]byte), summary string, arguments ...Argument) *Command {
-		categories := []string{"slow"}
-		if flags.Has(Admin) {
-			categories = []string{"admin", "slow", "dangerous"}
-		}
-		return &Command{Name: name, Arity: arity, Flags: flags | Loading, Categories: categories, Handler: handler,
-			Since: "6.0.0", Group: "server", Complexity: "O(N) where N is the number of commands", Summary: summary, Arguments: arguments}
-	}
-	register(&Command{Name: "acl", Arity: -2, Categories: []string{"slow"}, Since: "6.0.0", Group: "server", Complexity: "Depends on the subcommand",
-		Summary: "Commands on users: default, who may do all, and readonly.",
-		Subcommands: []*Command{
-			row("cat", -2, 0, (*Client).aclCat, "Lists the categories of commands, or the commands of one.", Argument{Name: "category", Type: "string", Optional: true}),
-			row("whoami", 2, 0, func(c *Client, args [][]byte) { c.w.BulkString(c.description().user) }, "Tells the connection's user."),
-			row("users", 2, Admin, func(c *Client, args [][]byte) { c.bulks(c.server.users()) }, "Lists the users."),
-			row("list", 2, Admin, (*Client).aclList, "Lists the users and what they may do."),
-			helpOf("acl"),
-		}})
-}
+func (c *Client) aclWhoAmI([][]byte) { c.w.BulkString(c.description().user) }
+func (c *Client) aclUsers([][]byte)  { c.bulks(c.server.users()) }
 
 // users are those that a client can be.
 func (s *Server) users() []string {
@@ -39,7 +22,7 @@ func (c *Client) aclCat(args [][]byte) {
 		return
 	}
 	categories := map[string][]string{}
-	for _, cmd := range Commands() {
+	for _, cmd := range c.server.commands.listed() {
 		for _, row := range append([]*Command{cmd}, cmd.Subcommands...) {
 			for _, category := range row.Categories {
 				categories[category] = append(categories[category], row.fullName())

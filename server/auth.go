@@ -18,15 +18,6 @@ const (
 	textNoPassword    = "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
 )
 
-func init() {
-	register(&Command{
-		Name: "auth", Arity: -2, Flags: NoAuth | Fast, Categories: []string{"fast", "connection"},
-		Handler: (*Client).auth,
-		Summary: "Authenticates the connection.", Since: "1.0.0", Group: "connection", Complexity: "O(1)",
-		Arguments: []Argument{{Name: "username", Type: "string", Optional: true}, {Name: "password", Type: "string"}},
-	})
-}
-
 func (c *Client) auth(args [][]byte) {
 	var refusal string
 	switch len(args) {

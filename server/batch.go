@@ -124,7 +124,7 @@ func (b *batch) find(name []byte) *Command {
 	if b.last != nil && string(name) == string(b.lastName[:b.lastSize]) {
 		return b.last
 	}
-	cmd := find(name)
+	cmd := b.server.commands.find(name)
 	if cmd != nil {
 		b.last, b.lastSize = cmd, copy(b.lastName[:], name)
 	}

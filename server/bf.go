@@ -22,58 +22,10 @@ const (
 // unless it is to refuse more keys.
 const windowExpansion = 2
 
-func init() {
-	key := Argument{Name: "key", Type: "key"}
-	item := Argument{Name: "item", Type: "string"}
-	items := Argument{Name: "item", Type: "string", Multiple: true}
-	register(
-		bloomRow(&Command{Name: "bf.reserve", Arity: -4, Flags: Write | DenyMemory, Categories: []string{"write", "fast", "bloom"}, Handler: (*Client).bfReserve,
-			Summary: "Makes an empty filter for so many keys at a rate of false positives", Since: "1.0.0", Complexity: "O(1)",
-			Arguments: []Argument{key,
-				{Name: "error_rate", Type: "double"}, {Name: "capacity", Type: "integer"},
-				{Name: "expansion", Type: "integer", Token: "EXPANSION", Optional: true},
-				{Name: "nonscaling", Type: "pure-token", Token: "NONSCALING", Optional: true},
-				{Name: "layout", Type: "string", Token: "LAYOUT", Optional: true},
-				{Name: "window", Type: "string", Token: "WINDOW", Optional: true},
-				{Name: "seconds", Type: "integer", Token: "TTL", Optional: true},
-				{Name: "hash", Type: "oneof", Optional: true, Arguments: []Argument{
-					{Name: "keyed", Type: "pure-token", Token: "KEYED"}, {Name: "public", Type: "pure-token", Token: "PUBLIC"}}}}}),
-		bloomRow(&Command{Name: "bf.add", Arity: 3, Flags: Write | DenyMemory, Categories: []string{"write", "bloom"}, run: runAdd, Handler: (*Client).runOne,
-			Summary: "Adds an item to a Bloom Filter", Since: "1.0.0", Complexity: "O(k), where k is the number of hash functions used by the last sub-filter",
-			Arguments: []Argument{key, item}}),
-		bloomRow(&Command{Name: "bf.madd", Arity: -3, Flags: Write | DenyMemory, Categories: []string{"write", "bloom"}, run: runAdd, Handler: (*Client).runOne,
-			Summary: "Adds several items, and makes the filter if the key has none", Since: "1.0.0", Complexity: "O(k * n), where k is the number of hash functions and n is the number of items",
-			Arguments: []Argument{key, items}}),
-		bloomRow(&Command{Name: "bf.exists", Arity: 3, Flags: ReadOnly | Fast, Categories: []string{"read", "bloom"}, run: runExists, Handler: (*Client).runOne,
-			Summary: "Tells whether an item may have been added: 0 is certain", Since: "1.0.0", Complexity: "O(k), where k is the number of hash functions used by the last sub-filter",
-			Arguments: []Argument{key, item}}),
-		bloomRow(&Command{Name: "bf.mexists", Arity: -3, Flags: ReadOnly | Fast, Categories: []string{"read", "bloom"}, run: runExists, Handler: (*Client).runOne,
-			Summary: "Tells of each of several items whether it may have been added: 0 is certain", Since: "1.0.0", Complexity: "O(k * n), where k is the number of hash functions and n is the number of items",
-			Arguments: []Argument{key, items}}),
-		bloomRow(&Command{Name: "bf.insert", Arity: -4, Flags: Write | DenyMemory, Categories: []string{"write", "bloom"}, Handler: (*Client).bfInsert,
-			Summary: "Adds several items, and makes a filter as the options say if the key has none", Since: "1.0.0", Complexity: "O(k * n), where k is the number of hash functions and n is the number of items",
-			Arguments: []Argument{key,
-				{Name: "capacity", Type: "integer", Token: "CAPACITY", Optional: true},
-				{Name: "error", Type: "double", Token: "ERROR", Optional: true},
-				{Name: "expansion", Type: "integer", Token: "EXPANSION", Optional: true},
-				{Name: "nocreate", Type: "pure-token", Token: "NOCREATE", Optional: true},
-				{Name: "nonscaling", Type: "pure-token", Token: "NONSCALING", Optional: true},
-				{Name: "items", Type: "pure-token", Token: "ITEMS"}, items}}),
-	)
-}
-
-// bloomRow fills in what the BF commands of one key have in common.
-func bloomRow(cmd *Command) *Command {
-	cmd.FirstKey, cmd.LastKey, cmd.KeyStep = 1, 1, 1
-	cmd.Flags |= Module
-	cmd.Group = "module"
-	return cmd
-}
-
 // runOne is a command of a run that goes alone: after MULTI, or of a client that
 // tracks what it reads.
 func (c *Client) runOne(args [][]byte) {
-	cmd := find(args[0])
+	cmd := c.server.commands.find(args[0])
 	c.batch.join(c, cmd, args)
 	c.batch.flush()
 }
@@ -164,7 +116,7 @@ func (c *Client) parseReserve(args [][]byte) (spec store.Spec, growth uint32, re
 		}
 	}
 	if len(args) > maxReserveArgs && (!ours || len(args) > maxOurReserveArgs) {
-		return spec, 0, find(args[0]).arityError()
+		return spec, 0, c.server.commands.find(args[0]).arityError()
 	}
 	spec = *c.server.filter.Load()
 	rate, ok := parseFloat(args[2])
@@ -337,7 +289,7 @@ func (c *Client) bfInsert(args [][]byte) {
 			c.w.Error("Unknown argument received")
 			return
 		case value == nil: // of all that follow
-			c.wrongArity(find(args[0]))
+			c.wrongArity(c.server.commands.find(args[0]))
 			return
 		case strings.HasPrefix(word, "ER"):
 			rate, ok := parseFloat(value)
@@ -364,7 +316,7 @@ func (c *Client) bfInsert(args [][]byte) {
 		options = options[min(used, len(options)):]
 	}
 	if len(items) == 0 {
-		c.wrongArity(find(args[0]))
+		c.wrongArity(c.server.commands.find(args[0]))
 		return
 	}
 	growth := spec.Growth

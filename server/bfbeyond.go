@@ -12,27 +12,6 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// The commands that RedisBloom does not have.
-func init() {
-	row := func(cmd *Command) *Command {
-		cmd.Flags |= Write | Module
-		cmd.Categories = []string{"write", "bloom"}
-		cmd.Group, cmd.Since = "module", "1.0.0"
-		return cmd
-	}
-	register(
-		row(&Command{Name: "bf.swap", Arity: 3, FirstKey: 1, LastKey: 2, KeyStep: 1, Handler: (*Client).bfSwap,
-			Summary: "Exchanges what two names stand for, in one step", Complexity: "O(1)",
-			Arguments: []Argument{{Name: "key1", Type: "key"}, {Name: "key2", Type: "key"}}}),
-		row(&Command{Name: "bf.merge", Arity: -3, Flags: DenyMemory | Long, FirstKey: 1, LastKey: -1, KeyStep: 1, Handler: (*Client).bfMerge,
-			Summary: "Adds all that other Bloom Filters have to one, which is made if there is none", Complexity: "O(n), where n is the size of the filters",
-			Arguments: []Argument{{Name: "destination", Type: "key"}, {Name: "source", Type: "key", Multiple: true}}}),
-		row(&Command{Name: "bf.fold", Arity: 3, Flags: Long, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).bfFold,
-			Summary: "Makes a Bloom Filter smaller by a factor, at a higher rate", Complexity: "O(n), where n is the size of the filter",
-			Arguments: []Argument{{Name: "key", Type: "key"}, {Name: "factor", Type: "integer"}}}),
-	)
-}
-
 func (c *Client) bfSwap(args [][]byte) {
 	err := c.server.store.Swap(c.server.ctx, string(args[1]), string(args[2]))
 	switch {

@@ -7,19 +7,6 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-func init() {
-	key := Argument{Name: "key", Type: "key"}
-	iterator := Argument{Name: "iterator", Type: "integer"}
-	register(
-		bloomRow(&Command{Name: "bf.scandump", Arity: 3, Flags: ReadOnly | Fast | Long, Categories: []string{"read", "bloom"}, Handler: (*Client).bfScanDump,
-			Summary: "Answers with the next chunk of a dump, and the iterator that asks for the one behind it", Since: "1.0.0", Complexity: "O(n), where n is the capacity",
-			Arguments: []Argument{key, iterator}}),
-		bloomRow(&Command{Name: "bf.loadchunk", Arity: 4, Flags: Write | DenyMemory | Payload | Long, Categories: []string{"write", "bloom"}, Handler: (*Client).bfLoadChunk,
-			Summary: "Takes a chunk of a dump that BF.SCANDUMP has answered with; the first one makes the filter", Since: "1.0.0", Complexity: "O(n), where n is the capacity",
-			Arguments: []Argument{key, iterator, {Name: "data", Type: "string"}}}),
-	)
-}
-
 func (c *Client) bfScanDump(args [][]byte) {
 	filter, err := c.server.store.Open(args[1])
 	if err != nil {

@@ -5,28 +5,9 @@ import (
 	"fmt"
 	"math"
 	"strconv"
-	"strings"
 
 	"github.com/bloomery/bloom/store"
 )
-
-func init() {
-	key := Argument{Name: "key", Type: "key"}
-	word := func(name string) Argument {
-		return Argument{Name: strings.ToLower(name), Type: "pure-token", Token: name}
-	}
-	register(
-		bloomRow(&Command{Name: "bf.info", Arity: -2, Flags: ReadOnly | Fast | Long, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfInfo,
-			Summary: "Tells of a filter how large and how full it is, or one such fact", Since: "1.0.0", Complexity: "O(1)",
-			Arguments: []Argument{key, {Name: "single_value", Type: "oneof", Optional: true, Arguments: []Argument{
-				word("CAPACITY"), word("SIZE"), word("FILTERS"), word("ITEMS"), word("EXPANSION"),
-				word("RATE"), word("FILL"), word("FULLAT"), word("LAYOUT")}}}}),
-		bloomRow(&Command{Name: "bf.card", Arity: 2, Flags: ReadOnly | Fast, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfCard,
-			Summary: "Counts the items that were new to a filter when they were added", Since: "2.4.4", Complexity: "O(1)", Arguments: []Argument{key}}),
-		bloomRow(&Command{Name: "bf.debug", Arity: 2, Flags: ReadOnly | Fast, Categories: []string{"read", "fast", "bloom"}, Handler: (*Client).bfDebug,
-			Summary: "Shows the layers of a Bloom Filter", Since: "1.0.0", Complexity: "O(n), where n is the number of layers", Arguments: []Argument{key}}),
-	)
-}
 
 // An infoField is one of BF.INFO's: the word that asks for it, the name in the
 // reply, and how it is answered.
@@ -79,7 +60,7 @@ func layoutName(kind store.Kind) string {
 
 func (c *Client) bfInfo(args [][]byte) {
 	if len(args) > 3 {
-		c.wrongArity(find(args[0]))
+		c.wrongArity(c.server.commands.find(args[0]))
 		return
 	}
 	filter, err := c.server.store.Open(args[1])

@@ -8,50 +8,6 @@ import (
 	"time"
 )
 
-// cachingCommand is CLIENT CACHING: the one command that does not end what it has
-// begun.
-var cachingCommand = &Command{Name: "caching", Arity: 3, Flags: Fast, Categories: []string{"slow", "connection"}, Handler: (*Client).clientCaching,
-	Summary: "Says whether what the next command reads is tracked.", Since: "6.0.0", Group: "connection", Complexity: "O(1)",
-	Arguments: []Argument{{Name: "mode", Type: "oneof", Arguments: []Argument{{Name: "yes", Type: "pure-token", Token: "YES"}, {Name: "no", Type: "pure-token", Token: "NO"}}}}}
-
-func init() {
-	row := func(name string, arity int, flags Flags, since, summary string, handler func(*Client, [][]byte), arguments ...Argument) *Command {
-		categories := []string{"slow", "connection"}
-		if flags.Has(Admin) {
-			categories = []string{"admin", "slow", "dangerous", "connection"}
-		}
-		return &Command{Name: name, Arity: arity, Flags: flags, Categories: categories, Handler: handler,
-			Summary: summary, Since: since, Group: "connection", Complexity: "O(1)", Arguments: arguments}
-	}
-	onOff := oneOf("enabled", "ON", "OFF")
-	register(&Command{Name: "client", Arity: -2, Categories: []string{"slow", "connection"},
-		Summary: "Commands on connections.", Since: "2.4.0", Group: "connection", Complexity: "Depends on the subcommand",
-		Subcommands: []*Command{
-			row("id", 2, Fast, "5.0.0", "Tells the connection's number.", (*Client).clientID),
-			row("setname", 3, Fast, "2.6.9", "Names the connection.", (*Client).clientSetName, Argument{Name: "connection-name", Type: "string"}),
-			row("getname", 2, Fast, "2.6.9", "Tells the connection's name.", (*Client).clientGetName),
-			row("setinfo", 4, Fast, "7.2.0", "Tells the server which library the client is.", (*Client).clientSetInfo,
-				Argument{Name: "attr", Type: "oneof", Arguments: []Argument{{Name: "libname", Type: "string", Token: "LIB-NAME"}, {Name: "libver", Type: "string", Token: "LIB-VER"}}}),
-			row("info", 2, 0, "6.2.0", "Describes the connection.", (*Client).clientInfo),
-			row("list", -2, Admin, "2.4.0", "Describes all connections, or some.", (*Client).clientList,
-				Argument{Name: "client-type", Type: "string", Token: "TYPE", Optional: true}, Argument{Name: "client-id", Type: "integer", Token: "ID", Optional: true, Multiple: true}),
-			row("kill", -3, Admin, "2.4.0", "Closes connections.", (*Client).clientKill, Argument{Name: "filter", Type: "string", Multiple: true}),
-			row("no-evict", 3, Admin, "7.0.0", "Means nothing: connections are never closed to save memory.", (*Client).clientNoEvict, onOff),
-			row("no-touch", 3, 0, "7.2.0", "Means nothing: filters do not remember when they were used.", (*Client).clientNoTouch, onOff),
-			row("reply", 3, 0, "3.2.0", "Switches replies on or off, or skips the next one.", (*Client).clientReply, oneOf("action", "ON", "OFF", "SKIP")),
-			row("tracking", -3, 0, "6.0.0", "Tells the client when what it has read changes. Needs RESP3.", (*Client).clientTracking,
-				oneOf("status", "ON", "OFF"), Argument{Name: "prefix", Type: "string", Token: "PREFIX", Optional: true, Multiple: true},
-				word("BCAST"), word("OPTIN"), word("OPTOUT"), word("NOLOOP")),
-			row("trackinginfo", 2, 0, "6.2.0", "Tells how the connection tracks.", (*Client).clientTrackingInfo),
-			cachingCommand,
-			row("getredir", 2, 0, "6.0.0", "Tells where invalidations go: here.", (*Client).clientGetRedir),
-			row("unblock", -3, Admin, "5.0.0", "Answers 0: no command blocks.", (*Client).clientUnblock, Argument{Name: "client-id", Type: "integer"}, unblockType),
-			helpOf("client"),
-		}})
-}
-
-var unblockType = func() Argument { a := oneOf("unblock-type", "TIMEOUT", "ERROR"); a.Optional = true; return a }()
-
 func (c *Client) clientUnblock(args [][]byte) {
 	_, ok := integer(args[2])
 	switch {
@@ -64,20 +20,6 @@ func (c *Client) clientUnblock(args [][]byte) {
 	default:
 		c.w.Integer(0)
 	}
-}
-
-// word is an argument that is there or not.
-func word(token string) Argument {
-	return Argument{Name: strings.ToLower(token), Type: "pure-token", Token: token, Optional: true}
-}
-
-// oneOf is an argument that is one of the words.
-func oneOf(name string, tokens ...string) Argument {
-	choice := Argument{Name: name, Type: "oneof"}
-	for _, token := range tokens {
-		choice.Arguments = append(choice.Arguments, Argument{Name: strings.ToLower(token), Type: "pure-token", Token: token})
-	}
-	return choice
 }
 
 func (c *Client) ok([][]byte)         { c.w.SimpleString("OK") }

@@ -13,22 +13,6 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-func init() {
-	row := func(name string, arity int, flags Flags, handler func(*Client, [][]byte), since, summary string, arguments ...Argument) *Command {
-		return &Command{Name: name, Arity: arity, Flags: flags | Admin, Categories: []string{"admin", "slow", "dangerous"}, Handler: handler,
-			Since: since, Group: "server", Complexity: "O(N) where N is the number of settings", Summary: summary, Arguments: arguments}
-	}
-	register(&Command{Name: "config", Arity: -2, Categories: []string{"slow"}, Since: "2.0.0", Group: "server", Complexity: "Depends on the subcommand", Summary: "Commands on settings.",
-		Subcommands: []*Command{
-			row("get", -3, 0, (*Client).configGet, "2.0.0", "Tells the settings that match patterns.", Argument{Name: "parameter", Type: "string", Multiple: true}),
-			row("set", -4, Alone, (*Client).configSet, "2.0.0", "Changes settings: bf-error-rate, bf-initial-size, bf-expansion-factor, maxclients, timeout.",
-				Argument{Name: "data", Type: "block", Multiple: true, Arguments: []Argument{{Name: "parameter", Type: "string"}, {Name: "value", Type: "string"}}}),
-			row("resetstat", 2, 0, (*Client).configResetStat, "2.0.0", "Sets the counters of INFO to zero."),
-			row("rewrite", 2, 0, (*Client).configRewrite, "2.8.0", "Refused: the settings are those of the command line."),
-			helpOf("config"),
-		}})
-}
-
 // A parameter is one of CONFIG's.
 type parameter struct {
 	get func(s *Server) string

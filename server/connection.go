@@ -7,41 +7,6 @@ import (
 	"time"
 )
 
-func init() {
-	connection := []string{"fast", "connection"}
-	register(
-		&Command{Name: "ping", Arity: -1, Flags: Fast, Categories: connection, Handler: (*Client).ping,
-			Summary: "Answers PONG, or the message.", Since: "1.0.0", Group: "connection", Complexity: "O(1)",
-			Arguments: []Argument{{Name: "message", Type: "string", Optional: true}}},
-		&Command{Name: "echo", Arity: 2, Flags: Fast | Loading, Categories: connection, Handler: (*Client).echo,
-			Summary: "Answers the message.", Since: "1.0.0", Group: "connection", Complexity: "O(1)",
-			Arguments: []Argument{{Name: "message", Type: "string"}}},
-		&Command{Name: "hello", Arity: -1, Flags: NoAuth | Loading | Fast, Categories: connection, Handler: (*Client).hello,
-			Summary: "Chooses RESP2 or RESP3, and can send a password and set a name.", Since: "6.0.0", Group: "connection", Complexity: "O(1)",
-			Arguments: []Argument{{Name: "arguments", Type: "block", Optional: true, Arguments: []Argument{
-				{Name: "protover", Type: "integer"},
-				{Name: "auth", Type: "block", Token: "AUTH", Optional: true, Arguments: []Argument{
-					{Name: "username", Type: "string"}, {Name: "password", Type: "string"}}},
-				{Name: "clientname", Type: "string", Token: "SETNAME", Optional: true}}}}},
-		&Command{Name: "select", Arity: 2, Flags: Fast | Loading, Categories: connection, Handler: (*Client).selectDB,
-			Summary: "Chooses one of 16 sets of names.", Since: "1.0.0", Group: "connection", Complexity: "O(1)",
-			Arguments: []Argument{{Name: "index", Type: "integer"}}},
-		&Command{Name: "quit", Arity: -1, Flags: NoAuth | NoQueue | Loading | Fast, Categories: connection, Handler: (*Client).quit,
-			Summary: "Closes the connection.", Since: "1.0.0", Group: "connection", Complexity: "O(1)"},
-		&Command{Name: "reset", Arity: 1, Flags: NoAuth | NoQueue | Loading | Fast, Categories: connection, Handler: (*Client).reset,
-			Summary: "Makes the connection as it was when it was new.", Since: "6.2.0", Group: "connection", Complexity: "O(1)"},
-		&Command{Name: "wait", Arity: 3, Flags: Fast, Categories: []string{"slow", "connection"}, Handler: (*Client).wait,
-			Summary: "Answers how many replicas have all writes: none, as there are none.", Since: "3.0.0", Group: "generic", Complexity: "O(1)",
-			Arguments: []Argument{{Name: "numreplicas", Type: "integer"}, {Name: "timeout", Type: "integer"}}},
-		&Command{Name: "time", Arity: 1, Flags: Fast | Loading, Categories: []string{"fast"}, Handler: (*Client).time,
-			Summary: "Tells the server's time.", Since: "2.6.0", Group: "server", Complexity: "O(1)"},
-		&Command{Name: "shutdown", Arity: -1, Flags: Admin | NoQueue, Categories: []string{"admin", "slow", "dangerous"}, Handler: (*Client).shutdown,
-			Summary: "Ends the server. The store is made durable as it always is, whatever the argument.", Since: "1.0.0", Group: "server", Complexity: "O(1)",
-			Arguments: []Argument{{Name: "save-selector", Type: "oneof", Optional: true, Arguments: []Argument{
-				{Name: "nosave", Type: "pure-token", Token: "NOSAVE"}, {Name: "save", Type: "pure-token", Token: "SAVE"}}}}},
-	)
-}
-
 func (c *Client) ping(args [][]byte) {
 	switch len(args) {
 	case 1:
@@ -49,7 +14,7 @@ func (c *Client) ping(args [][]byte) {
 	case 2:
 		c.w.Bulk(args[1])
 	default:
-		c.wrongArity(find(args[0]))
+		c.wrongArity(c.server.commands.find(args[0]))
 	}
 }
 

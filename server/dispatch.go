@@ -30,7 +30,7 @@ func (b *batch) dispatch(c *Client, cmd *Command, args [][]byte) {
 	}
 	if cmd, refusal := c.admit(cmd, args); refusal != "" {
 		c.w.Error(refusal)
-		b.tally.count(find(args[0]), true)
+		b.tally.count(b.server.commands.find(args[0]), true)
 		if c.multi != nil {
 			c.multi.broken = true
 		}

@@ -6,6 +6,6 @@
 // batch, commit the batch once and then answer (loop_linux.go); elsewhere, and
 // for TLS, there is a goroutine for each connection (stream.go). Both end in the
 // same place, batch.go, where runs of BF.ADD and the like on one filter become
-// one call of the filter. Everything else is a row of a table (table.go) with a
+// one call of the filter. Everything else is a row of the table (commands.go) with a
 // handler.
 package server

@@ -1,37 +1,15 @@
 package server
 
 import (
-	"maps"
 	"slices"
 	"strings"
 )
 
-func init() {
-	row := func(name string, arity int, handler func(*Client, [][]byte), since, summary string, arguments ...Argument) *Command {
-		return &Command{Name: name, Arity: arity, Flags: Loading, Categories: []string{"slow", "connection"}, Handler: handler,
-			Since: since, Group: "server", Complexity: "O(N) where N is the number of commands", Summary: summary, Arguments: arguments}
-	}
-	names := Argument{Name: "command-name", Type: "string", Optional: true, Multiple: true}
-	register(&Command{Name: "command", Arity: -1, Flags: Loading, Categories: []string{"slow", "connection"}, Since: "2.8.13", Group: "server",
-		Complexity: "O(N) where N is the number of commands", Summary: "Describes all commands, for programs.",
-		Handler: func(c *Client, args [][]byte) { c.commandInfos(Commands()) },
-		Subcommands: []*Command{
-			row("count", 2, (*Client).commandCount, "2.8.13", "Counts the commands."),
-			row("info", -2, (*Client).commandInfo, "2.8.13", "Describes commands, for programs.", names),
-			row("docs", -2, (*Client).commandDocs, "7.0.0", "Describes commands, for people.", names),
-			row("list", -2, (*Client).commandList, "7.0.0", "Lists the commands.", Argument{Name: "filterby", Type: "oneof", Token: "FILTERBY", Optional: true, Arguments: []Argument{
-				{Name: "module-name", Type: "string", Token: "MODULE"}, {Name: "category", Type: "string", Token: "ACLCAT"}, {Name: "pattern", Type: "string", Token: "PATTERN"}}}),
-			row("getkeys", -3, (*Client).commandGetKeys, "2.8.13", "Tells which arguments are keys.", Argument{Name: "command", Type: "string"}, Argument{Name: "arg", Type: "string", Optional: true, Multiple: true}),
-			helpOf("command"),
-		}})
-}
+// Commands returns the table of commands, without those that are there only to be
+// refused. It is for programs that print documents.
+func Commands() []*Command { return newTable().listed() }
 
-// Commands is the table of commands by name, without those that are there only to
-// be refused. The rows are shared: they must not be changed.
-func Commands() []*Command {
-	rows := slices.SortedFunc(maps.Values(table), func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
-	return slices.DeleteFunc(rows, func(cmd *Command) bool { return cmd.Group == groupRefused })
-}
+func (c *Client) commandAll([][]byte) { c.commandInfos(c.server.commands.listed()) }
 
 // Syntax is the command with its arguments as documents write them:
 // SET key value [NX|XX] [GET].
@@ -72,10 +50,10 @@ func (a Argument) syntax() string {
 	return text
 }
 
-// find looks up a name as COMMAND writes it: client|setname.
-func findFull(name []byte) *Command {
+// findFull looks up a name as COMMAND writes it: client|setname.
+func (t table) findFull(name []byte) *Command {
 	parent, sub, hasSub := strings.Cut(string(name), "|")
-	cmd := find([]byte(parent))
+	cmd := t.find([]byte(parent))
 	if cmd == nil || cmd.Group == groupRefused {
 		return nil
 	}
@@ -85,16 +63,16 @@ func findFull(name []byte) *Command {
 	return cmd
 }
 
-func (c *Client) commandCount(args [][]byte) { c.w.Integer(int64(len(Commands()))) }
+func (c *Client) commandCount(args [][]byte) { c.w.Integer(int64(len(c.server.commands.listed()))) }
 
 func (c *Client) commandInfo(args [][]byte) {
 	if len(args) == 2 {
-		c.commandInfos(Commands())
+		c.commandInfos(c.server.commands.listed())
 		return
 	}
 	rows := make([]*Command, 0, len(args)-2)
 	for _, name := range args[2:] {
-		rows = append(rows, findFull(name))
+		rows = append(rows, c.server.commands.findFull(name))
 	}
 	c.commandInfos(rows)
 }
@@ -195,11 +173,11 @@ func (c *Client) keySpec(cmd *Command) {
 }
 
 func (c *Client) commandDocs(args [][]byte) {
-	rows := Commands()
+	rows := c.server.commands.listed()
 	if len(args) > 2 {
 		rows = nil
 		for _, name := range args[2:] {
-			if cmd := findFull(name); cmd != nil {
+			if cmd := c.server.commands.findFull(name); cmd != nil {
 				rows = append(rows, cmd)
 			}
 		}
@@ -314,7 +292,7 @@ func (c *Client) commandList(args [][]byte) {
 		}
 	}
 	var names []string
-	for _, cmd := range Commands() {
+	for _, cmd := range c.server.commands.listed() {
 		for _, row := range append([]*Command{cmd}, cmd.Subcommands...) {
 			if fits(row) && (row == cmd || len(args) > 2) {
 				names = append(names, row.fullName())
@@ -325,7 +303,7 @@ func (c *Client) commandList(args [][]byte) {
 }
 
 func (c *Client) commandGetKeys(args [][]byte) {
-	cmd := findFull(args[2])
+	cmd := c.server.commands.findFull(args[2])
 	if cmd != nil && len(cmd.Subcommands) > 0 && len(args) > 3 {
 		cmd = cmd.sub(args[3])
 	}

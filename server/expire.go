@@ -8,36 +8,15 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-func init() {
-	key := Argument{Name: "key", Type: "key"}
-	condition := oneOf("condition", "NX", "XX", "GT", "LT")
-	condition.Optional = true
-	set := func(name, since, summary string, argument string, handler func(*Client, [][]byte)) {
-		register(&Command{Name: name, Arity: -3, Flags: Write | Fast | Alone, Categories: []string{"keyspace", "write", "fast"}, FirstKey: 1, LastKey: 1, KeyStep: 1,
-			Handler: handler, Since: since, Group: "generic", Complexity: "O(1)", Summary: summary, Arguments: []Argument{key, {Name: argument, Type: "integer"}, condition}})
-	}
-	set("expire", "1.0.0", "Lets a key end in so many seconds.", "seconds", expireBy(time.Second, true))
-	set("pexpire", "2.6.0", "Lets a key end in so many milliseconds.", "milliseconds", expireBy(time.Millisecond, true))
-	set("expireat", "1.2.0", "Lets a key end at a time, in seconds since 1970.", "unix-time-seconds", expireBy(time.Second, false))
-	set("pexpireat", "2.6.0", "Lets a key end at a time, in milliseconds since 1970.", "unix-time-milliseconds", expireBy(time.Millisecond, false))
-	get := func(name, since, summary string, handler func(*Client, [][]byte)) {
-		register(&Command{Name: name, Arity: 2, Flags: ReadOnly | Fast, Categories: []string{"keyspace", "read", "fast"}, FirstKey: 1, LastKey: 1, KeyStep: 1,
-			Handler: handler, Since: since, Group: "generic", Complexity: "O(1)", Summary: summary, Arguments: []Argument{key}})
-	}
-	get("ttl", "1.0.0", "Tells in how many seconds a key ends.", lifetime(func(at time.Time) int64 { return seconds(left(at)) }))
-	get("pttl", "2.6.0", "Tells in how many milliseconds a key ends.", lifetime(left))
-	get("expiretime", "7.0.0", "Tells when a key ends, in seconds since 1970.", lifetime(func(at time.Time) int64 { return seconds(at.UnixMilli()) }))
-	get("pexpiretime", "7.0.0", "Tells when a key ends, in milliseconds since 1970.", lifetime(time.Time.UnixMilli))
-	register(&Command{Name: "persist", Arity: 2, Flags: Write | Fast | Alone, Categories: []string{"keyspace", "write", "fast"}, FirstKey: 1, LastKey: 1, KeyStep: 1,
-		Handler: (*Client).persist, Since: "2.2.0", Group: "generic", Complexity: "O(1)", Summary: "Lets a key never end.", Arguments: []Argument{key}})
-}
-
 // left is how many milliseconds are left until then. A Duration would end after 292
 // years.
 func left(at time.Time) int64 { return max(at.UnixMilli()-time.Now().UnixMilli(), 0) }
 
 // seconds rounds milliseconds.
 func seconds(ms int64) int64 { return ms/1000 + (ms%1000+500)/1000 }
+
+func secondsLeft(at time.Time) int64 { return seconds(left(at)) }
+func unixSeconds(at time.Time) int64 { return seconds(at.UnixMilli()) }
 
 // endTime works out when a key ends, or is false if an int64 of milliseconds since
 // 1970, as Redis keeps it, cannot say it. Before 1970 is as good as 1970.

@@ -9,50 +9,6 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-func init() {
-	key := Argument{Name: "key", Type: "key"}
-	keys := Argument{Name: "key", Type: "key", Multiple: true}
-	row := func(name string, arity int, flags Flags, last int, handler func(*Client, [][]byte), since, complexity, summary string, arguments ...Argument) {
-		categories := []string{"keyspace"}
-		if flags.Has(Write) {
-			categories = append(categories, "write")
-		} else {
-			categories = append(categories, "read")
-		}
-		if flags.Has(Fast) {
-			categories = append(categories, "fast")
-		} else {
-			categories = append(categories, "slow")
-		}
-		first, step := 1, 1
-		if last == 0 {
-			first, step = 0, 0
-		}
-		register(&Command{Name: name, Arity: arity, Flags: flags, Categories: categories, FirstKey: first, LastKey: last, KeyStep: step, Handler: handler,
-			Since: since, Group: "generic", Complexity: complexity, Summary: summary, Arguments: arguments})
-	}
-	each := "O(N) where N is the number of keys"
-	row("del", -2, Write, -1, (*Client).del, "1.0.0", each, "Deletes keys.", keys)
-	row("unlink", -2, Write|Fast, -1, (*Client).del, "4.0.0", each, "Deletes keys, as DEL does.", keys)
-	row("exists", -2, ReadOnly|Fast, -1, (*Client).exists, "1.0.0", each, "Counts the keys that exist.", keys)
-	row("touch", -2, ReadOnly|Fast, -1, (*Client).exists, "3.2.1", each, "Counts the keys that exist.", keys)
-	row("type", 2, ReadOnly|Fast, 1, (*Client).typeOf, "1.0.0", "O(1)", "Tells what a key holds.", key)
-	row("rename", 3, Write|Alone, 2, (*Client).rename, "1.0.0", "O(1)", "Gives a key another name, in place of what had it.", key, Argument{Name: "newkey", Type: "key"})
-	row("renamenx", 3, Write|Fast|Alone, 2, (*Client).rename, "1.0.0", "O(1)", "Gives a key another name, if nothing has it.", key, Argument{Name: "newkey", Type: "key"})
-	row("copy", -3, Write|DenyMemory|Alone, 2, (*Client).copyKey, "6.2.0", "O(N) where N is the length", "Copies a string. Filters are refused, as RedisBloom refuses them.",
-		Argument{Name: "source", Type: "key"}, Argument{Name: "destination", Type: "key"}, Argument{Name: "destination-db", Type: "integer", Token: "DB", Optional: true}, word("REPLACE"))
-	row("dbsize", 1, ReadOnly|Fast, 0, (*Client).dbSize, "1.0.0", "O(1)", "Counts the keys.")
-	row("keys", 2, ReadOnly|Long, 0, (*Client).keys, "1.0.0", each, "Lists the keys that match a pattern.", Argument{Name: "pattern", Type: "string"})
-	row("scan", -2, ReadOnly|Long, 0, (*Client).scan, "2.8.0", "O(1) for each call", "Lists the keys piece by piece.",
-		Argument{Name: "cursor", Type: "integer"}, Argument{Name: "pattern", Type: "string", Token: "MATCH", Optional: true},
-		Argument{Name: "count", Type: "integer", Token: "COUNT", Optional: true}, Argument{Name: "type", Type: "string", Token: "TYPE", Optional: true})
-	row("randomkey", 1, ReadOnly|Long, 0, (*Client).randomKey, "1.0.0", "O(1), or the number of keys where few of them are in the database", "Tells some key.")
-	row("flushdb", -1, Write|Alone, 0, (*Client).flushDB, "1.0.0", each, "Deletes all keys of the database.", flushType)
-	row("flushall", -1, Write|Alone, 0, (*Client).flushAll, "1.0.0", each, "Deletes all keys of all databases.", flushType)
-}
-
-var flushType = func() Argument { a := oneOf("flush-type", "ASYNC", "SYNC"); a.Optional = true; return a }()
-
 // typeName is TYPE's word. Every kind of filter takes RedisBloom's commands, and
 // has its name.
 func typeName(kind store.Kind) string {

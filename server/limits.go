@@ -193,12 +193,12 @@ func (s *Server) parserLimits(a access) resp.Limits {
 		return limits
 	}
 	return resp.Limits{Args: l.Arguments, BulkBytes: l.ItemBytes, InlineBytes: l.InlineBytes, CommandBytes: l.CommandBytes,
-		TakesPayload: takesPayload, PayloadBytes: l.PayloadBytes}
+		TakesPayload: s.takesPayload, PayloadBytes: l.PayloadBytes}
 }
 
 // takesPayload reports whether a command, by name, may have an argument as long as
 // a filter.
-func takesPayload(name []byte) bool {
-	cmd := find(name)
+func (s *Server) takesPayload(name []byte) bool {
+	cmd := s.commands.find(name)
 	return cmd != nil && cmd.Flags.Has(Payload)
 }

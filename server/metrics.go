@@ -25,9 +25,9 @@ type metrics struct {
 
 type commandCount struct{ calls, failures atomic.Int64 }
 
-func newMetrics() *metrics {
+func newMetrics(commands table) *metrics {
 	m := &metrics{places: map[*Command]int{}, rows: []*Command{nil}}
-	for _, cmd := range table {
+	for _, cmd := range commands {
 		for _, row := range append([]*Command{cmd}, cmd.Subcommands...) {
 			m.places[row] = len(m.rows)
 			m.rows = append(m.rows, row)

@@ -275,8 +275,9 @@ func TestFilterGaugesReports(t *testing.T) {
 }
 
 func TestTallyAllocates(t *testing.T) {
-	tally := newTally(newMetrics())
-	add, card := find([]byte("bf.add")), find([]byte("bf.card"))
+	commands := newTable()
+	tally := newTally(newMetrics(commands))
+	add, card := commands.find([]byte("bf.add")), commands.find([]byte("bf.card"))
 	isNew := []bool{true, false, true}
 	if n := testing.AllocsPerRun(100, func() {
 		tally.begin()
@@ -294,7 +295,7 @@ func TestTallyAllocates(t *testing.T) {
 }
 
 func TestHistogram(t *testing.T) {
-	m := newMetrics()
+	m := newMetrics(newTable())
 	for _, n := range []int64{1, 2, 3, 65536, 65537} {
 		m.size.observe(n)
 	}
@@ -323,10 +324,11 @@ func (o one) Collect(to chan<- prometheus.Metric) { to <- o.metric }
 // BenchmarkTally is what counting costs a batch of one command, and each further
 // command.
 func BenchmarkTally(b *testing.B) {
-	add := find([]byte("bf.add"))
+	commands := newTable()
+	add := commands.find([]byte("bf.add"))
 	for _, size := range []int{1, 1000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			tally := newTally(newMetrics())
+			tally := newTally(newMetrics(commands))
 			for b.Loop() {
 				tally.begin()
 				for range size {

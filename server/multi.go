@@ -2,23 +2,6 @@ package server
 
 import "bytes"
 
-func init() {
-	transaction := []string{"fast", "transaction"}
-	register(
-		&Command{Name: "multi", Arity: 1, Flags: NoQueue | Fast, Categories: transaction, Handler: (*Client).beginMulti,
-			Summary: "Begins a transaction: what follows is queued until EXEC.", Since: "1.2.0", Group: "transactions", Complexity: "O(1)"},
-		&Command{Name: "exec", Arity: 1, Flags: NoQueue | Alone, Categories: []string{"slow", "transaction"}, Handler: (*Client).exec,
-			Summary: "Executes what was queued, while nobody else executes anything.", Since: "1.2.0", Group: "transactions", Complexity: "Depends on the commands"},
-		&Command{Name: "discard", Arity: 1, Flags: NoQueue | Fast, Categories: transaction, Handler: (*Client).discard,
-			Summary: "Forgets what was queued.", Since: "2.0.0", Group: "transactions", Complexity: "O(N) where N is the number of queued commands"},
-		&Command{Name: "watch", Arity: -2, Flags: NoQueue | Fast, Categories: transaction, FirstKey: 1, LastKey: -1, KeyStep: 1, Handler: (*Client).watchKeys,
-			Summary: "Lets the next EXEC fail if one of the keys changes before.", Since: "2.2.0", Group: "transactions", Complexity: "O(1) for each key",
-			Arguments: []Argument{{Name: "key", Type: "key", Multiple: true}}},
-		&Command{Name: "unwatch", Arity: 1, Flags: Fast, Categories: transaction, Handler: (*Client).unwatchKeys,
-			Summary: "Forgets what is watched.", Since: "2.2.0", Group: "transactions", Complexity: "O(1)"},
-	)
-}
-
 // A transaction is what a client has queued since MULTI.
 type transaction struct {
 	client   *Client

@@ -24,10 +24,11 @@ var ErrStopped = errors.New("server: stopped")
 
 // A Server answers clients. All methods may be called by many goroutines at once.
 type Server struct {
-	store  store.Store
-	config Config // as given to New, zeros filled in
-	log    *slog.Logger
-	start  time.Time
+	store    store.Store
+	config   Config // as given to New, zeros filled in
+	log      *slog.Logger
+	commands table
+	start    time.Time
 
 	// filter is what BF.ADD makes, and limits are the limits: read here, and not in
 	// config, as CONFIG SET replaces them.
@@ -103,7 +104,8 @@ func New(st store.Store, config Config) (*Server, error) {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.filter.Store(&config.Filter)
 	s.limits.Store(&config.Limits)
-	s.metrics = newMetrics()
+	s.commands = newTable()
+	s.metrics = newMetrics(s.commands)
 	s.groupNames()
 	st.OnEnd(func(name string) {
 		if s.observers.Load() > 0 {

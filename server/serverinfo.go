@@ -22,44 +22,6 @@ const (
 	moduleVersion = 80000
 )
 
-func init() {
-	row := func(name string, arity int, flags Flags, handler func(*Client, [][]byte), since, summary string, arguments ...Argument) *Command {
-		categories := []string{"slow"}
-		if flags.Has(Admin) {
-			categories = []string{"admin", "slow", "dangerous"}
-		}
-		return &Command{Name: name, Arity: arity, Flags: flags, Categories: categories, Handler: handler,
-			Since: since, Group: "server", Complexity: "O(1)", Summary: summary, Arguments: arguments}
-	}
-	parent := func(name, since, summary string, subcommands ...*Command) *Command {
-		return &Command{Name: name, Arity: -2, Categories: []string{"slow"}, Since: since, Group: "server", Complexity: "Depends on the subcommand", Summary: summary,
-			Subcommands: append(subcommands, helpOf(name))}
-	}
-	noCluster := func(c *Client, args [][]byte) { c.w.Error("ERR This instance has cluster support disabled") }
-	register(
-		row("info", -1, Loading, (*Client).info, "1.0.0", "Tells what the server is and does.", Argument{Name: "section", Type: "string", Optional: true, Multiple: true}),
-		row("role", 1, Fast|Loading, (*Client).role, "2.8.12", "Answers that this is a master without replicas."),
-		row("cluster", -2, Loading, noCluster, "3.0.0", "Answers that this is no cluster.", Argument{Name: "subcommand", Type: "string", Multiple: true}),
-		row("readonly", 1, Fast|Loading, noCluster, "3.0.0", "Answers that this is no cluster."),
-		row("readwrite", 1, Fast|Loading, noCluster, "3.0.0", "Answers that this is no cluster."),
-		row("asking", 1, Fast, noCluster, "3.0.0", "Answers that this is no cluster."),
-		row("save", 1, Admin|Long, (*Client).save, "1.0.0", "Writes a snapshot, if the store can."),
-		row("bgsave", -1, Admin, (*Client).backgroundSave, "1.0.0", "Begins to write a snapshot, if the store can.", word("SCHEDULE")),
-		row("lastsave", 1, Fast|Loading, (*Client).lastSave, "1.0.0", "Tells when the last snapshot was written."),
-		row("debug", -2, Admin, (*Client).debug, "1.0.0", "Refused.", Argument{Name: "subcommand", Type: "string", Multiple: true}),
-		parent("module", "4.0.0", "Commands on modules.",
-			row("list", 2, Loading, func(c *Client, args [][]byte) { c.modules() }, "4.0.0", "Answers that there is RedisBloom's module.")),
-		parent("slowlog", "2.2.12", "Commands on slow commands, which are not recorded.",
-			row("get", -2, Admin|Loading, (*Client).slowlogGet, "2.2.12", "Answers that there are none.", Argument{Name: "count", Type: "integer", Optional: true}),
-			row("len", 2, Admin|Loading, (*Client).zero, "2.2.12", "Answers 0."),
-			row("reset", 2, Admin|Loading, (*Client).ok, "2.2.12", "Does nothing.")),
-		parent("latency", "2.8.13", "Commands on latency, which is not recorded: see the metrics.",
-			row("latest", 2, Admin|Loading, (*Client).emptyArray, "2.8.13", "Answers that there is nothing."),
-			row("history", 3, Admin|Loading, (*Client).emptyArray, "2.8.13", "Answers that there is nothing.", Argument{Name: "event", Type: "string"}),
-			row("reset", -2, Admin|Loading, (*Client).zero, "2.8.13", "Answers 0.", Argument{Name: "event", Type: "string", Optional: true, Multiple: true})),
-	)
-}
-
 func (c *Client) slowlogGet(args [][]byte) {
 	if len(args) > 3 {
 		c.w.Error("ERR unknown subcommand or wrong number of arguments for '" + clip(args[1]) + "'. Try SLOWLOG HELP.")
@@ -74,19 +36,21 @@ func (c *Client) slowlogGet(args [][]byte) {
 	c.w.Array(0)
 }
 
-// helpOf is the subcommand HELP of a command: its subcommands, a line each.
-func helpOf(name string) *Command {
-	return &Command{Name: "help", Arity: 2, Flags: Loading, Categories: []string{"slow"}, Since: "5.0.0", Group: "server", Complexity: "O(1)", Summary: "Lists the subcommands.",
-		Handler: func(c *Client, args [][]byte) {
-			parent := table[name]
-			c.w.Array(2*len(parent.Subcommands) + 1)
-			c.w.SimpleString(strings.ToUpper(name) + " <subcommand> [<arg> ...]. The subcommands are:")
-			for _, sub := range parent.Subcommands {
-				c.w.SimpleString(strings.TrimSpace(strings.ToUpper(sub.Name) + syntax(sub.Arguments)))
-				c.w.SimpleString("    " + sub.Summary)
-			}
-		}}
+// help is the subcommand HELP of any command: its subcommands, a line each.
+func (c *Client) help(args [][]byte) {
+	parent := c.server.commands.find(args[0])
+	c.w.Array(2*len(parent.Subcommands) + 1)
+	c.w.SimpleString(strings.ToUpper(parent.Name) + " <subcommand> [<arg> ...]. The subcommands are:")
+	for _, sub := range parent.Subcommands {
+		c.w.SimpleString(strings.TrimSpace(strings.ToUpper(sub.Name) + syntax(sub.Arguments)))
+		c.w.SimpleString("    " + sub.Summary)
+	}
 }
+
+func (c *Client) moduleList([][]byte) { c.modules() }
+
+// noCluster answers commands for clusters.
+func noCluster(c *Client, _ [][]byte) { c.w.Error("ERR This instance has cluster support disabled") }
 
 // modules answers the list of modules: of one, whose commands we have.
 func (c *Client) modules() {

@@ -12,36 +12,6 @@ import (
 // Plain strings are here because test suites and tools set some, most of all to
 // see what a filter's commands say of a wrong type.
 
-func init() {
-	key, value := Argument{Name: "key", Type: "key"}, Argument{Name: "value", Type: "string"}
-	row := func(name string, arity int, flags Flags, last, step int, handler func(*Client, [][]byte), since, summary string, arguments ...Argument) {
-		categories := []string{"read", "string"}
-		if flags.Has(Write) {
-			categories = []string{"write", "string"}
-		}
-		if flags.Has(Fast) {
-			categories = append(categories, "fast")
-		} else {
-			categories = append(categories, "slow")
-		}
-		register(&Command{Name: name, Arity: arity, Flags: flags, Categories: categories, FirstKey: 1, LastKey: last, KeyStep: step, Handler: handler,
-			Since: since, Group: "string", Complexity: "O(1) for each key", Summary: summary, Arguments: arguments})
-	}
-	condition := oneOf("condition", "NX", "XX")
-	condition.Optional = true
-	row("set", -3, Write|DenyMemory|Alone, 1, 1, (*Client).set, "1.0.0", "Sets a string, whatever the key held before.", key, value, condition, word("GET"),
-		Argument{Name: "expiration", Type: "oneof", Optional: true, Arguments: []Argument{{Name: "seconds", Type: "integer", Token: "EX"}, {Name: "milliseconds", Type: "integer", Token: "PX"},
-			{Name: "unix-time-seconds", Type: "integer", Token: "EXAT"}, {Name: "unix-time-milliseconds", Type: "integer", Token: "PXAT"}, {Name: "keepttl", Type: "pure-token", Token: "KEEPTTL"}}})
-	row("setnx", 3, Write|DenyMemory|Fast|Alone, 1, 1, (*Client).setNX, "1.0.0", "Sets a string if the key holds nothing.", key, value)
-	row("setex", 4, Write|DenyMemory|Alone, 1, 1, setEX(time.Second), "2.0.0", "Sets a string that ends in so many seconds.", key, Argument{Name: "seconds", Type: "integer"}, value)
-	row("psetex", 4, Write|DenyMemory|Alone, 1, 1, setEX(time.Millisecond), "2.6.0", "Sets a string that ends in so many milliseconds.", key, Argument{Name: "milliseconds", Type: "integer"}, value)
-	row("mset", -3, Write|DenyMemory|Alone, -1, 2, (*Client).mset, "1.0.1", "Sets several strings.", Argument{Name: "data", Type: "block", Multiple: true, Arguments: []Argument{key, value}})
-	row("get", 2, ReadOnly|Fast, 1, 1, (*Client).get, "1.0.0", "Answers a string.", key)
-	row("getdel", 2, Write|Fast|Alone, 1, 1, (*Client).getDel, "6.2.0", "Answers a string and deletes it.", key)
-	row("mget", -2, ReadOnly|Fast, -1, 1, (*Client).mget, "1.0.0", "Answers several strings.", Argument{Name: "key", Type: "key", Multiple: true})
-	row("strlen", 2, ReadOnly|Fast, 1, 1, (*Client).strlen, "2.2.0", "Tells how long a string is.", key)
-}
-
 // setting is what the options of SET say.
 type setting struct {
 	nx, xx, get, keep bool
@@ -196,7 +166,7 @@ func setEX(unit time.Duration) func(*Client, [][]byte) {
 
 func (c *Client) mset(args [][]byte) {
 	if len(args)%2 == 0 {
-		c.wrongArity(find(args[0]))
+		c.wrongArity(c.server.commands.find(args[0]))
 		return
 	}
 	for i := 1; i < len(args); i += 2 {

@@ -1,6 +1,10 @@
 package server
 
-import "strings"
+import (
+	"maps"
+	"slices"
+	"strings"
+)
 
 // A Command is a row of the table of commands.
 type Command struct {
@@ -55,26 +59,50 @@ const (
 	Loading                      // harmless at any time, as PING
 	Long                         // takes long: executed on a detour, see detour.go
 	Payload                      // an argument may be as long as a filter
+	Adds                         // adds keys, in a run with others: see batch.go
+	Checks                       // looks keys up, in a run with others
 )
 
 // Has reports whether all flags of want are set.
 func (f Flags) Has(want Flags) bool { return f&want == want }
 
-// table is all commands by name. It does not change once the package is
-// initialized.
-var table = map[string]*Command{}
+// A table is all commands by name. It does not change once it is made.
+type table map[string]*Command
 
-// register adds rows to the table. Each file of commands calls it from its init.
-func register(rows ...*Command) {
-	for _, row := range rows {
-		if row.Name != strings.ToLower(row.Name) || table[row.Name] != nil {
-			panic("server: the command " + row.Name + " is in the table twice, or not in lower case")
+// newTable makes a table of the rows of commands.go and the texts of commanddocs.go.
+func newTable() table {
+	t := table{}
+	for _, r := range commandRows {
+		about := commandTexts[r.name]
+		parent, name, isSub := strings.Cut(r.name, "|")
+		if isSub && name == "help" {
+			about = helpText
 		}
-		for _, sub := range row.Subcommands {
-			sub.parent = row
+		cmd := &Command{
+			Name: r.name, Arity: r.arity, Flags: r.flags, Categories: strings.Fields(r.categories),
+			FirstKey: r.keys[0], LastKey: r.keys[1], KeyStep: r.keys[2], Handler: r.handler, Since: r.since, Group: r.group,
+			Summary: about.summary, Complexity: about.complexity, Arguments: about.arguments,
 		}
-		table[row.Name] = row
+		switch {
+		case r.flags.Has(Adds):
+			cmd.run = runAdd
+		case r.flags.Has(Checks):
+			cmd.run = runExists
+		}
+		if !isSub {
+			t[cmd.Name] = cmd
+			continue
+		}
+		cmd.Name, cmd.parent = name, t[parent]
+		cmd.parent.Subcommands = append(cmd.parent.Subcommands, cmd)
 	}
+	return t
+}
+
+// listed returns the commands that COMMAND lists, by name.
+func (t table) listed() []*Command {
+	rows := slices.SortedFunc(maps.Values(t), func(a, b *Command) int { return strings.Compare(a.Name, b.Name) })
+	return slices.DeleteFunc(rows, func(cmd *Command) bool { return cmd.Group == groupRefused })
 }
 
 // fullName is the name as it stands in messages: bf.add, client|setname.
@@ -111,12 +139,12 @@ func (cmd *Command) keys(args [][]byte, f func(key []byte)) {
 const longestName = 32
 
 // find returns the row of a name in any case, nil if there is none.
-func find(name []byte) *Command {
+func (t table) find(name []byte) *Command {
 	var lower [longestName]byte
 	if len(name) > len(lower) {
 		return nil
 	}
-	return table[string(lowered(&lower, name))]
+	return t[string(lowered(&lower, name))]
 }
 
 // sub returns the row of a subcommand, nil if there is none.

@@ -144,12 +144,16 @@ func (c *Client) afterCall(cmd *Command, args [][]byte) {
 	if c.tracking.on && cmd.Flags.Has(ReadOnly) {
 		cmd.keys(args, c.windowRead)
 	}
-	if c.tracking.caching == "" || c.multi != nil || cmd == cachingCommand {
+	if c.tracking.caching == "" || c.multi != nil || cmd.isCaching() {
 		return
 	}
 	c.tracking.caching = ""
 	c.tracking.decide()
 }
+
+// isCaching reports whether this is CLIENT CACHING, the one command that does not end
+// what it has begun.
+func (cmd *Command) isCaching() bool { return cmd.parent != nil && cmd.Name == "caching" }
 
 // windowRead tells a client that tracks, and has read a window, that it has changed:
 // a window forgets as time goes by, without a write that could be told of, so what

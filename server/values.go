@@ -12,44 +12,6 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-func init() {
-	key := Argument{Name: "key", Type: "key"}
-	sub := func(group string, categories ...string) func(name string, arity int, handler func(*Client, [][]byte), since, summary string, arguments ...Argument) *Command {
-		return func(name string, arity int, handler func(*Client, [][]byte), since, summary string, arguments ...Argument) *Command {
-			row := &Command{Name: name, Arity: arity, Flags: ReadOnly, Categories: categories, Handler: handler,
-				Since: since, Group: group, Complexity: "O(1)", Summary: summary, Arguments: arguments}
-			if len(arguments) > 0 {
-				row.FirstKey, row.LastKey, row.KeyStep = 2, 2, 1
-			}
-			return row
-		}
-	}
-	object, memory := sub("generic", "keyspace", "read", "slow"), sub("server", "read", "slow")
-	register(
-		&Command{Name: "object", Arity: -2, Categories: []string{"slow"}, Since: "2.2.3", Group: "generic", Complexity: "Depends on the subcommand", Summary: "Commands on how values are kept.",
-			Subcommands: []*Command{
-				object("encoding", 3, (*Client).objectEncoding, "2.2.3", "Tells how a value is kept, in Redis's words.", key),
-				object("freq", 3, (*Client).objectFreq, "4.0.0", "Refused: uses are not counted.", key),
-				object("idletime", 3, (*Client).objectIdleTime, "2.2.3", "Refused: uses are not remembered.", key),
-				object("refcount", 3, (*Client).objectRefCount, "2.2.3", "Answers 1.", key),
-				helpOf("object"),
-			}},
-		&Command{Name: "memory", Arity: -2, Categories: []string{"slow"}, Since: "4.0.0", Group: "server", Complexity: "Depends on the subcommand", Summary: "Commands on memory.",
-			Subcommands: []*Command{
-				memory("usage", -3, (*Client).memoryUsage, "4.0.0", "Tells how many bytes a key and its value take.", key, Argument{Name: "count", Type: "integer", Token: "SAMPLES", Optional: true}),
-				memory("doctor", 2, (*Client).memoryDoctor, "4.0.0", "Tells how much of the memory is used."),
-				memory("purge", 2, (*Client).ok, "4.0.0", "Does nothing: memory is given back as it becomes free."),
-				helpOf("memory"),
-			}},
-		&Command{Name: "dump", Arity: 2, Flags: ReadOnly | Long, Categories: []string{"keyspace", "read", "slow"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).dump,
-			Since: "2.6.0", Group: "generic", Complexity: "O(M) where M is the size of the filter", Summary: "Writes a filter of RedisBloom's kind as Redis does.", Arguments: []Argument{key}},
-		&Command{Name: "restore", Arity: -4, Flags: Write | DenyMemory | Payload | Long, Categories: []string{"keyspace", "write", "slow", "dangerous"}, FirstKey: 1, LastKey: 1, KeyStep: 1, Handler: (*Client).restore,
-			Since: "2.6.0", Group: "generic", Complexity: "O(M) where M is the size of the filter", Summary: "Reads what DUMP of a filter has written, here or in Redis.",
-			Arguments: []Argument{key, {Name: "ttl", Type: "integer"}, {Name: "serialized-value", Type: "string"}, word("REPLACE"), word("ABSTTL"),
-				{Name: "seconds", Type: "integer", Token: "IDLETIME", Optional: true}, {Name: "frequency", Type: "integer", Token: "FREQ", Optional: true}}},
-	)
-}
-
 // existing reports whether the key exists, and answers null if not.
 func (c *Client) existing(key []byte) bool {
 	if c.kind(key) == store.None {
