@@ -93,7 +93,7 @@ vet:
 # races, and finds none in code that runs on one goroutine. It makes tests ten times as slow and
 # compiles the standard library once more, which is most of a cold run.
 # NOTRACED are tests of these packages that run on one goroutine and would take longest.
-RACED    = . ./cmd/bloomery ./internal/kernel ./internal/lines ./internal/memory ./redisbloom ./server ./store
+RACED    = . ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom ./server ./store
 NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|Script
 
 # TWINS are the packages that run other code without assembly, in the package or

@@ -51,6 +51,41 @@ func sources(t *testing.T, extensions ...string) map[string]string {
 	return found
 }
 
+// tracked returns the text of every file of the repository whose name ends in one
+// of the given ways, bench/ and .github included, testdata not: what is recorded
+// there stays as it is.
+func tracked(t *testing.T, endings ...string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	err := fs.WalkDir(os.DirFS(root), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		base := path.Base(name)
+		if entry.IsDir() {
+			if base == ".git" || base == "testdata" || base == "node_modules" || name == "bin" || name == "dist" {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		for _, ending := range endings {
+			if entry.Type().IsRegular() && strings.HasSuffix(base, ending) {
+				text, err := os.ReadFile(filepath.Join(root, name))
+				if err != nil {
+					return err
+				}
+				found[name] = string(text)
+				break
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("reading the tree: %v", err)
+	}
+	return found
+}
+
 // report fails the test with one line per problem.
 func report(t *testing.T, problems []string) {
 	t.Helper()
