@@ -82,7 +82,7 @@ func backup(from, to disk) (report BackupReport, err error) {
 		return report, err
 	}
 	if old == nil {
-		if err := put(to, backupName, flawNone, (&manifest{unfinished: true}).write); err != nil {
+		if err := put(to, backupName, (&manifest{unfinished: true}).write); err != nil {
 			return report, err
 		}
 	}
@@ -94,7 +94,7 @@ func backup(from, to disk) (report BackupReport, err error) {
 		}
 		next.entries = append(next.entries, e)
 	}
-	if err := put(to, backupName, flawNone, next.write); err != nil {
+	if err := put(to, backupName, next.write); err != nil {
 		return report, err
 	}
 	report.Snapshot = source.files[0].name
@@ -300,7 +300,7 @@ func (f *sourceFile) bring(old *manifest, to disk, report *BackupReport) (e entr
 		}
 	}
 	out := &summed{}
-	err = put(to, f.name, flawNone, func(file diskFile) error {
+	err = put(to, f.name, func(file diskFile) error {
 		out.to = file
 		if f.recordReader == nil {
 			return writeAll(out, f.data)

@@ -257,7 +257,7 @@ func TestBackupRefuses(t *testing.T) {
 		}
 	}
 	unfinished := t.TempDir()
-	if err := put(directory(unfinished), backupName, flawNone, (&manifest{unfinished: true}).write); err != nil {
+	if err := put(directory(unfinished), backupName, (&manifest{unfinished: true}).write); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenLocal(LocalConfig{Dir: unfinished}); err == nil || !strings.Contains(err.Error(), "never finished") {

@@ -244,7 +244,7 @@ func TestMergeOfTheDropped(t *testing.T) {
 // store again. It is an error if that cannot be done, or anything is missing.
 func droppedRun(spec Spec, flaw flaw) error {
 	disk := newCrashDisk(rand.New(rand.NewPCG(3, 4)))
-	config := LocalConfig{Level: Always, seams: seams{disk: disk, flaw: flaw, idle: true}}
+	config := LocalConfig{Level: Always, seams: seams{disk: disk, idle: true}}
 	l, err := OpenLocal(config)
 	for _, name := range []string{"a", "b", "c", "d"} {
 		var f Filter
@@ -272,6 +272,9 @@ func droppedRun(spec Spec, flaw flaw) error {
 		return err
 	}
 	used, _ := l.Usage()
+	if flaw == flawDroppedLeftOut {
+		leaveOutDropped(disk)
+	}
 	config.disk = disk.restart(true)
 	if l, err = OpenLocal(config); err != nil {
 		return err

@@ -66,8 +66,8 @@ var stages = map[replace.Stage]error{
 
 // put writes a temporary file, syncs it and renames it over name, so a named file
 // is always complete. When put returns nil the name is on the disk, too.
-func put(d disk, name string, flaw flaw, write func(file diskFile) error) error {
-	stage, err := replace.Do(diskPlace{d, name, flaw}, write)
+func put(d disk, name string, write func(file diskFile) error) error {
+	stage, err := replace.Do(diskPlace{d, name}, write)
 	if err != nil {
 		return fmt.Errorf("%w: %w", stages[stage], err)
 	}
@@ -78,7 +78,6 @@ func put(d disk, name string, flaw flaw, write func(file diskFile) error) error 
 type diskPlace struct {
 	disk disk
 	name string
-	flaw flaw
 }
 
 // Create removes the temporary file that a crash may have left.
@@ -86,27 +85,12 @@ func (p diskPlace) Create() (diskFile, error) {
 	if err := p.Remove(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	file, err := p.disk.Create(p.name + tempSuffix)
-	if err == nil && p.flaw == flawSnapshotUnsynced && strings.HasPrefix(p.name, snapPrefix) {
-		file = unsyncedFile{file}
-	}
-	return file, err
+	return p.disk.Create(p.name + tempSuffix)
 }
 
-func (p diskPlace) Rename() error { return p.disk.Rename(p.name+tempSuffix, p.name) }
-func (p diskPlace) Remove() error { return p.disk.Remove(p.name + tempSuffix) }
-
-func (p diskPlace) SyncDir() error {
-	if p.flaw == flawNoDirSync {
-		return nil
-	}
-	return p.disk.SyncDir()
-}
-
-// unsyncedFile is one of the flaws that tests must find.
-type unsyncedFile struct{ diskFile }
-
-func (unsyncedFile) Sync() error { return nil }
+func (p diskPlace) Rename() error  { return p.disk.Rename(p.name+tempSuffix, p.name) }
+func (p diskPlace) Remove() error  { return p.disk.Remove(p.name + tempSuffix) }
+func (p diskPlace) SyncDir() error { return p.disk.SyncDir() }
 
 // The file of secrets has a line for each: its algorithm, and 16 bytes in
 // hexadecimal. There is one so far.
@@ -117,7 +101,7 @@ func openSecret(d disk, fresh bool) ([]byte, error) {
 	file, err := d.Open(secretsName)
 	if errors.Is(err, fs.ErrNotExist) && fresh {
 		secret := newSecret()
-		return secret, put(d, secretsName, flawNone, func(file diskFile) error {
+		return secret, put(d, secretsName, func(file diskFile) error {
 			return writeAll(file, []byte(secretLine+hex.EncodeToString(secret)+"\n"))
 		})
 	}

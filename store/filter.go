@@ -39,9 +39,6 @@ func (v *value) Add(ctx context.Context, keys [][]byte, isNew []bool) (done int,
 			done += n
 		}
 	}
-	if v.local.config.flaw == flawUnchangedEarly {
-		v.local.unchanged.Store(countTrue(isNew) == 0)
-	}
 	return done, err
 }
 

@@ -53,11 +53,11 @@ type seams struct {
 
 	// elapsed is the time since the store was opened, by a clock that nobody sets.
 	elapsed func() time.Duration
-	flaw    flaw // a rule to break
 	idle    bool // nothing happens by itself: tests call sweep and eachSecond
 
-	between  func()        // called between the pieces of a merge and of a fold
-	patience time.Duration // in place of grantPatience
+	recovered func(r *recovery) // called when everything is read, before the store writes
+	between   func()            // called between the pieces of a merge and of a fold
+	patience  time.Duration     // in place of grantPatience
 
 	checkOnly bool // nothing is written: see Verify
 	strict    bool // the memory limit holds for what is recovered, too
@@ -104,7 +104,6 @@ type Local struct {
 	unlock    func() error // the directory
 	unlogged  atomic.Bool  // there were adds to filters at that level since the last snapshot
 	leftovers atomic.Bool  // there are files from before the newest snapshot
-	unchanged atomic.Bool  // for flawUnchangedEarly: the last add changed nothing
 	recovered Recovery
 	opened    time.Time    // the time of day when the store was opened
 	replay    atomic.Int64 // the time that windows see while the log is read again, 0 otherwise

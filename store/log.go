@@ -45,7 +45,6 @@ import (
 type log struct {
 	local *Local
 	disk  disk
-	flaw  flaw
 
 	sync.Mutex
 	turn   sync.Cond // of the writer: signalled when it is done
@@ -83,7 +82,7 @@ type segment struct {
 const keepBuffer = 8 << 20 // larger buffers are given back
 
 func newLog(l *Local, next uint64) *log {
-	g := &log{local: l, disk: l.config.disk, flaw: l.config.flaw, next: next, written: next, synced: next, urgent: next, marked: next, changes: next, saved: next}
+	g := &log{local: l, disk: l.config.disk, next: next, written: next, synced: next, urgent: next, marked: next, changes: next, saved: next}
 	g.turn.L = g
 	return g
 }
@@ -122,9 +121,6 @@ func (g *log) seal(b []byte) {
 // commit returns when all that has been appended, by whoever, is as durable as it
 // must be to be acknowledged.
 func (g *log) commit(ctx context.Context) error {
-	if g.flaw == flawUnchangedEarly && g.local.unchanged.Load() {
-		return nil
-	}
 	// Who has set bits is through with logging them when underway is free.
 	g.local.underway.Lock()
 	g.Lock()
@@ -192,7 +188,7 @@ func (g *log) write(andSync bool) {
 	seal(data, seed(segment.salt))
 	err := writeAll(file, data)
 	var took time.Duration
-	if err == nil && andSync && g.flaw != flawAnswerEarly {
+	if err == nil && andSync {
 		took, err = g.syncAlone(func() diskFile { return file })
 	}
 
@@ -261,7 +257,7 @@ func (g *log) syncAlone(file func() diskFile) (time.Duration, error) {
 	if failure != nil {
 		return 0, failure
 	}
-	took, err := timedSync(to, g.flaw)
+	took, err := timedSync(to)
 	if err != nil {
 		g.Lock()
 		g.fail(fmt.Errorf("syncing the log: %w", err))
@@ -270,12 +266,9 @@ func (g *log) syncAlone(file func() diskFile) (time.Duration, error) {
 	return took, err
 }
 
-func timedSync(file diskFile, flaw flaw) (time.Duration, error) {
+func timedSync(file diskFile) (time.Duration, error) {
 	start := time.Now()
 	err := file.Sync()
-	if err != nil && flaw == flawSyncAgain {
-		err = file.Sync()
-	}
 	return time.Since(start), err
 }
 
@@ -387,7 +380,7 @@ func (g *log) rotate() (start uint64, err error) {
 
 // create makes a segment whose first record will be start.
 func (g *log) create(start uint64) (diskFile, segment, error) {
-	seg, err := newSegment(g.disk, g.flaw, fileHead{start: start, store: g.local.id})
+	seg, err := newSegment(g.disk, fileHead{start: start, store: g.local.id})
 	if err != nil {
 		return nil, seg, err
 	}
@@ -396,9 +389,9 @@ func (g *log) create(start uint64) (diskFile, segment, error) {
 }
 
 // newSegment writes the file of an empty segment. The head needs no salt.
-func newSegment(d disk, flaw flaw, head fileHead) (segment, error) {
+func newSegment(d disk, head fileHead) (segment, error) {
 	head.version, head.salt = fileVersion, newSalt()
-	err := put(d, segmentName(head.start), flaw, func(file diskFile) error {
+	err := put(d, segmentName(head.start), func(file diskFile) error {
 		return writeAll(file, head.encode(fileMagicLog))
 	})
 	return segment{head, headBytes}, err

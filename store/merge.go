@@ -188,7 +188,7 @@ func (m *merge) end(estimates []float64, err error) error {
 		return err // nothing was copied
 	}
 	if err != nil {
-		if v.keeps() && l.config.flaw != flawMergeLeaks {
+		if v.keeps() {
 			v.busy |= leaked
 			l.leaked = append(l.leaked, v)
 		}

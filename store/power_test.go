@@ -52,6 +52,9 @@ type plant struct {
 	why    error        // what stopped it
 
 	merging []string // the names of a merge under way: into, from
+
+	unchanged bool     // the last add changed nothing
+	last      *segment // the last segment that recovery read
 }
 
 var errLost = errors.New("lost")
@@ -66,10 +69,13 @@ func newPlant(seed uint64, level Level, flaw flaw) *plant {
 func (p *plant) open() error {
 	s, err := OpenLocal(LocalConfig{
 		Level: p.level, CheckpointBytes: 3000, Checkpoint: 1e-9,
-		seams: seams{disk: p.disk, now: func() time.Time { return p.clock }, flaw: p.flaw, idle: true, between: p.between},
+		seams: seams{disk: p.flaw.over(p.disk), now: func() time.Time { return p.clock }, idle: true, between: p.between, recovered: p.recovered},
 	})
 	p.store = s
 	p.dead = err != nil
+	if err == nil {
+		p.flaw.opened(p)
+	}
 	return err
 }
 
@@ -204,6 +210,7 @@ func (p *plant) between() {
 	if p.merging == nil {
 		return
 	}
+	p.flaw.merging(p)
 	for _, name := range p.merging {
 		if p.rng.IntN(2) == 0 {
 			p.add(name)
@@ -232,6 +239,7 @@ func (p *plant) add(name string) {
 	if err != nil && !errors.Is(err, ErrFull) && !errors.Is(err, ErrChunk) {
 		panic(err)
 	}
+	p.unchanged = countTrue(isNew) == 0
 	p.did(func(next modelState) {
 		v := *next[name]
 		v.keys = maps.Clone(v.keys)
@@ -247,7 +255,7 @@ func (p *plant) add(name string) {
 
 // commit makes what was done certain, as far as the level goes.
 func (p *plant) commit() {
-	if err := p.store.Commit(bg); err != nil {
+	if err := p.flaw.commit(p); err != nil {
 		p.dead, p.why = true, err
 		return
 	}
@@ -338,6 +346,7 @@ func (p *plant) merge(to, from string) {
 	p.merging = []string{to, from}
 	err = f.Merge(bg, g)
 	p.merging = nil
+	p.flaw.merged(p)
 	if err != nil {
 		if p.store.log != nil && p.store.log.stopped() != nil {
 			p.dead = true // by the snapshot that it needed

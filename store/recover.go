@@ -43,6 +43,9 @@ func (l *Local) begin() error {
 		return fmt.Errorf("store: opening: %w", err)
 	}
 	l.recovered = r.found
+	if l.config.recovered != nil {
+		l.config.recovered(r)
+	}
 	return l.serveFrom(r)
 }
 
@@ -58,12 +61,8 @@ func (l *Local) begin() error {
 // so it does if the files are of an older version.
 func (l *Local) serveFrom(r *recovery) (err error) {
 	l.log = newLog(l, r.next)
-	must := r.found.Fresh || r.old || r.next < r.seen && l.config.flaw != flawNumbersAgain
+	must := r.found.Fresh || r.old || r.next < r.seen
 	switch {
-	case l.config.flaw == flawSameSegment && r.last != nil && !must:
-		l.log.segment = *r.last
-		l.log.file, err = l.config.disk.Append(segmentName(r.last.start))
-		return err
 	case must:
 		err = l.startAnew(r)
 	case r.found.LogBytes > l.used.Load():
@@ -108,7 +107,7 @@ func (l *Local) anew(start uint64, first bool) (segment, error) {
 	if first {
 		head.flags |= segmentFirst
 	}
-	seg, err := newSegment(l.config.disk, l.config.flaw, head)
+	seg, err := newSegment(l.config.disk, head)
 	if err != nil {
 		return seg, err
 	}
@@ -149,8 +148,8 @@ func (l *Local) goOn(r *recovery) (err error) {
 	if err := l.removeUnused(r); err != nil {
 		return err
 	}
-	if last := r.last; last != nil && last.bytes > last.fileHead.bytes() && g.flaw != flawLogKept {
-		err = put(d, segmentName(last.start), g.flaw, func(file diskFile) error {
+	if last := r.last; last != nil && last.bytes > last.fileHead.bytes() {
+		err = put(d, segmentName(last.start), func(file diskFile) error {
 			return copySegment(d, *last, file)
 		})
 	}

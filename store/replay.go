@@ -107,9 +107,6 @@ func (r *recovery) openSegment(start uint64) (*recordReader, error) {
 // isEnd reports whether the log may end here: whether no record behind says that
 // this one was on the disk. It counts the whole records that are behind.
 func (r *recovery) isEnd(in *recordReader) bool {
-	if r.local.config.flaw == flawDamageIsEnd {
-		return true
-	}
 	r.found.TornRecords = 0
 	behind, err := openRecords(r.local.config.disk, in.name, fileMagicLog)
 	if err != nil {

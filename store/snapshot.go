@@ -105,17 +105,12 @@ func (l *Local) allNamed() []named {
 // snapshot writes the values to a file and puts that in its place.
 func (l *Local) snapshot(start, nextID uint64, values []named) error {
 	began := time.Now()
-	if l.config.flaw == flawLogRemovedEarly {
-		if err := l.removeOld(start); err != nil {
-			return err
-		}
-	}
 	if err := l.hasRoom(); err != nil {
 		return err
 	}
 	head := fileHead{start: start, salt: newSalt(), store: l.id}
 	w := &snapshotWriter{local: l, seed: seed(head.salt), next: 1, bytes: headBytes}
-	err := put(l.config.disk, snapshotName(start), l.config.flaw, func(file diskFile) error {
+	err := put(l.config.disk, snapshotName(start), func(file diskFile) error {
 		w.file = file
 		w.err = writeAll(file, head.encode(fileMagicSnap))
 		w.head(nextID, len(values))
@@ -123,7 +118,7 @@ func (l *Local) snapshot(start, nextID uint64, values []named) error {
 			w.value(v)
 		}
 		w.end()
-		if w.err == nil && l.log != nil && l.config.flaw != flawSnapshotAhead && l.config.flaw != flawNumbersAgain {
+		if w.err == nil && l.log != nil {
 			w.err = l.log.reachAll()
 		}
 		return w.err
@@ -168,9 +163,6 @@ func (l *Local) removeOld(start uint64) error {
 				old = len(of) == 1 && (of[0] < start || strings.HasSuffix(rest, tempSuffix))
 			}
 		}
-		if l.config.flaw == flawLogRemovedEarly && strings.HasPrefix(name, snapPrefix) && !strings.HasSuffix(name, tempSuffix) {
-			old = old && l.exists(snapshotName(start)) // this flaw is about the log
-		}
 		if old {
 			if err := d.Remove(name); err != nil {
 				return err
@@ -178,15 +170,6 @@ func (l *Local) removeOld(start uint64) error {
 		}
 	}
 	return nil
-}
-
-func (l *Local) exists(name string) bool {
-	file, err := l.config.disk.Open(name)
-	if err != nil {
-		return false
-	}
-	file.Close()
-	return true
 }
 
 // snapshotWriter writes records, and keeps the first error.
@@ -258,9 +241,6 @@ func (w *snapshotWriter) value(v named) {
 	state, kind := v.state(), v.kind()
 	if state.dropped {
 		kind = String
-		if w.local.config.flaw == flawDroppedLeftOut {
-			return
-		}
 	}
 	w.values++
 	w.record(recordValue, func(b []byte) []byte {

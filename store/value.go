@@ -33,7 +33,7 @@ const (
 // logsAll reports whether all keys that are added go into the log, also those that
 // are not new: what made them old may not be in the log. The gate is held.
 func (v *value) logsAll() bool {
-	return v.busy&(mergedInto|leaked) != 0 && v.local.config.flaw != flawMergeLogsNew
+	return v.busy&(mergedInto|leaked) != 0
 }
 
 // errDropped is for who still has a filter whose name is gone.
