@@ -70,18 +70,18 @@ func LimitTable() []LimitRow {
 		idle = l.Idle.String()
 	}
 	rows := [limitCount]LimitRow{
-		limitClients:         {Value: strconv.Itoa(l.Clients), What: "connections; one more is told so and closed"},
-		limitUnauthenticated: {Value: bytes(l.UnauthenticatedBytes), What: "a command before the password; beyond, the connection is closed"},
-		limitArguments:       {Value: strconv.Itoa(l.Arguments), What: "arguments of a command, with its name; beyond, the connection is closed"},
+		limitClients:         {Value: strconv.Itoa(l.Clients), What: "connections; further ones are refused"},
+		limitUnauthenticated: {Value: bytes(l.UnauthenticatedBytes), What: "a command before authentication; beyond, the connection is closed"},
+		limitArguments:       {Value: strconv.Itoa(l.Arguments), What: "arguments of a command, including its name; beyond, the connection is closed"},
 		limitItem:            {Value: bytes(l.ItemBytes), What: "one argument; beyond, the connection is closed"},
 		limitPayload:         {Value: bytes(l.PayloadBytes), What: "the payload of RESTORE or BF.LOADCHUNK; beyond, the connection is closed. DUMP of a larger one is refused"},
-		limitInline:          {Value: bytes(l.InlineBytes), What: "a command that is typed as a line; beyond, the connection is closed"},
+		limitInline:          {Value: bytes(l.InlineBytes), What: "an inline command; beyond, the connection is closed"},
 		limitKey:             {Value: bytes(l.KeyBytes), What: "the name of a filter or value; beyond, the command is refused"},
 		limitCommand:         {Value: bytes(l.CommandBytes), What: "a command as it comes over the wire; beyond, the connection is closed"},
 		limitOutput:          {Value: bytes(l.OutputBytes), What: "replies that a client has not read; beyond, the connection is closed"},
-		limitBuffers:         {Value: bytes(l.BufferBytes), What: "incomplete commands and unread replies of all connections together, at most half of --memory; beyond, the connection that holds most is closed"},
-		limitIdle:            {Value: idle, What: "time in which a client sends nothing; then the connection is closed"},
-		limitMemory:          {Value: "none", What: "memory of all filters and values; beyond, the command is refused with the bytes that it would need"},
+		limitBuffers:         {Value: bytes(l.BufferBytes), What: "incomplete commands and unread replies of all connections together, at most half of --memory; beyond, the connection that holds the most is closed"},
+		limitIdle:            {Value: idle, What: "time without a command from a client; then the connection is closed"},
+		limitMemory:          {Value: "none", What: "memory of all filters and values; beyond, the command is refused, and the error names the bytes needed"},
 	}
 	for l := range rows {
 		rows[l].Name = limitNames[l]
