@@ -34,6 +34,7 @@ import (
 var bitsAndBloomsFormat = &Format{
 	Name:    "bits-and-blooms",
 	About:   "Go: github.com/bits-and-blooms/bloom/v3 and github.com/willf/bloom, WriteTo or MarshalBinary",
+	Schemes: []bloom.Scheme{bloom.SchemeBitsAndBlooms},
 	Matches: isBitsAndBlooms,
 	read: func(r io.Reader, o Options) (*File, error) {
 		f, form, err := readBitsAndBlooms(r)
@@ -53,8 +54,9 @@ var bitsAndBloomsFormat = &Format{
 }
 
 var bitsAndBloomsJSONFormat = &Format{
-	Name:  "bits-and-blooms-json",
-	About: "Go: github.com/bits-and-blooms/bloom/v3, MarshalJSON",
+	Name:    "bits-and-blooms-json",
+	About:   "Go: github.com/bits-and-blooms/bloom/v3, MarshalJSON",
+	Schemes: []bloom.Scheme{bloom.SchemeBitsAndBlooms},
 	Matches: func(head []byte, _ int64) bool {
 		return jsonLike(head, map[string]string{"m": jsonDigits, "k": jsonDigits, "b": `"`}, "b")
 	},

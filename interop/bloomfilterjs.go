@@ -26,8 +26,9 @@ import (
 // wrong one answers, without any error, at random.
 
 var bloomFilterJSFormat = &Format{
-	Name:  "bloomfilter.js",
-	About: "JavaScript: npm bloomfilter 1.x, JSON of a BloomFilter",
+	Name:    "bloomfilter.js",
+	About:   "JavaScript: npm bloomfilter 1.x, JSON of a BloomFilter",
+	Schemes: []bloom.Scheme{bloom.SchemeBloomFilterJS64},
 	Matches: func(head []byte, _ int64) bool {
 		return jsonLike(head, map[string]string{"buckets": "[", "k": jsonDigits}, "buckets")
 	},
@@ -54,9 +55,10 @@ var bloomFilterJSFormat = &Format{
 }
 
 var bloomFilterJSArrayFormat = &Format{
-	Name:  "bloomfilter.js-array",
-	About: "JavaScript: npm bloomfilter 0.0.x, JSON of the array of buckets",
-	Needs: "the scheme, bloomfilter.js-32 (up to version 0.0.18) or bloomfilter.js-64, and k",
+	Name:    "bloomfilter.js-array",
+	About:   "JavaScript: npm bloomfilter 0.0.x, JSON of the array of buckets",
+	Schemes: []bloom.Scheme{bloom.SchemeBloomFilterJS64, bloom.SchemeBloomFilterJS32},
+	Needs:   "the scheme, bloomfilter.js-32 (up to version 0.0.18) or bloomfilter.js-64, and k",
 	read: func(r io.Reader, o Options) (*File, error) {
 		c := bloom.ClassicConfig{Scheme: o.Scheme, Bits: o.Bits, Probes: o.Probes}
 		f, isUnsigned, err := readBucketArray(r, c)

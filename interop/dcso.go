@@ -59,6 +59,7 @@ const (
 var dcsoFormat = &Format{
 	Name:    "dcso",
 	About:   "DCSO/bloom version 1, flor, poppy version 1 (CIRCL hashlookup), also in gzip",
+	Schemes: []bloom.Scheme{bloom.SchemeDCSO},
 	Matches: matchesDCSO,
 	plans:   true,
 	read: func(r io.Reader, o Options) (*File, error) {

@@ -34,6 +34,7 @@ var guavaStrategies = [...]struct {
 var guavaFormat = &Format{
 	Name:    "guava",
 	About:   "Guava's BloomFilter.writeTo (Java)",
+	Schemes: []bloom.Scheme{bloom.SchemeGuava64, bloom.SchemeGuava32},
 	Matches: matchesGuava,
 	read: func(r io.Reader, o Options) (*File, error) {
 		f, err := ReadGuava(r)

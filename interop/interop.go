@@ -85,6 +85,12 @@ type Format struct {
 	Name  string // such as "guava"
 	About string // the program, and its call that writes it
 
+	Holds Holding // what Write takes
+
+	// Schemes are those of the [bloom.Classic] filters that Write takes, the one
+	// that programs use today first.
+	Schemes []bloom.Scheme
+
 	// Matches reports whether a file of this size (-1: unknown) that begins so
 	// can be of the format. head is at least 64 bytes long, unless the file is
 	// shorter. Nil: nothing in the bytes tells the format.
@@ -100,6 +106,15 @@ type Format struct {
 	open  func(path string, o Options) (*File, error) // nil where files cannot be mapped
 	write func(w io.Writer, f *File) error
 }
+
+// Holding says which filters a format has room for.
+type Holding int
+
+const (
+	Classics    Holding = iota // a [bloom.Classic] of one of the format's Schemes
+	SplitBlocks                // a [bloom.SplitBlock]
+	Chains                     // a [redisbloom.Filter] with any number of layers
+)
 
 // FormatNamed returns the format of that name.
 func FormatNamed(name string) (*Format, bool) {

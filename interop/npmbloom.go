@@ -27,8 +27,9 @@ import (
 // their files all the same, and then finds few of their keys.
 
 var npmBloomFormat = &Format{
-	Name:  "npm-bloom-filters",
-	About: "JavaScript: npm bloom-filters 3.x, JSON of BloomFilter.saveAsJSON",
+	Name:    "npm-bloom-filters",
+	About:   "JavaScript: npm bloom-filters 3.x, JSON of BloomFilter.saveAsJSON",
+	Schemes: []bloom.Scheme{bloom.SchemeNPMBloomFilters},
 	Matches: func(head []byte, _ int64) bool {
 		begins, _ := jsonBegins(head)
 		kind := begins["type"]

@@ -23,6 +23,7 @@ import (
 var parquetFormat = &Format{
 	Name:    "parquet",
 	About:   "Apache Parquet: the Bloom filter of a column chunk, header and bit set",
+	Holds:   SplitBlocks,
 	Matches: isParquet,
 	read: func(r io.Reader, o Options) (*File, error) {
 		f, header, err := readParquet(r, o.Limit)
@@ -47,6 +48,7 @@ var parquetFormat = &Format{
 var parquetBitSetFormat = &Format{
 	Name:  "parquet-bitset",
 	About: "Apache Parquet: the bit set of a Bloom filter without its header, blocks of 32 bytes to the end of the file",
+	Holds: SplitBlocks,
 	read: func(r io.Reader, o Options) (*File, error) {
 		f, err := readBlocks(r)
 		if err != nil {

@@ -17,9 +17,10 @@ import (
 //	0110            a bit string, bit 0 last: f"{bits:0{size}b}", such as SHA-256 and MD5
 
 var pythonListFormat = &Format{
-	Name:  "python-list",
-	About: "Python: the list of bits of a tutorial's filter, as print or json.dumps writes it",
-	Needs: "k; the scheme, if it is not md5-index-key",
+	Name:    "python-list",
+	About:   "Python: the list of bits of a tutorial's filter, as print or json.dumps writes it",
+	Schemes: []bloom.Scheme{bloom.SchemeSHA256MD5, bloom.SchemeMD5KeyIndex},
+	Needs:   "k; the scheme, if it is not md5-index-key",
 	read: func(r io.Reader, o Options) (*File, error) {
 		c, err := o.bare(pythonSchemes...)
 		if err != nil {
@@ -37,9 +38,10 @@ var pythonListFormat = &Format{
 }
 
 var pythonStringFormat = &Format{
-	Name:  "python-bitstring",
-	About: "Python: the bit string of a tutorial's filter, the last bit first",
-	Needs: "the scheme, if it is not sha256-md5, and then k",
+	Name:    "python-bitstring",
+	About:   "Python: the bit string of a tutorial's filter, the last bit first",
+	Schemes: []bloom.Scheme{bloom.SchemeSHA256MD5, bloom.SchemeMD5KeyIndex},
+	Needs:   "the scheme, if it is not sha256-md5, and then k",
 	read: func(r io.Reader, o Options) (*File, error) {
 		c, err := o.bare(bloom.SchemeSHA256MD5, bloom.SchemeMD5IndexKey, bloom.SchemeMD5KeyIndex)
 		if err != nil {

@@ -15,6 +15,8 @@ import (
 var redisBloomFormat = &Format{
 	Name:    "redisbloom",
 	About:   "RedisBloom: the data of all answers of BF.SCANDUMP, one behind the other",
+	Holds:   Chains,
+	Schemes: []bloom.Scheme{bloom.SchemeRedisBloom},
 	Matches: redisbloom.Recognise,
 	plans:   true,
 	read:    readRedisBloom,
@@ -25,6 +27,8 @@ var redisBloomFormat = &Format{
 var redisDumpFormat = &Format{
 	Name:    "redis-dump",
 	About:   "Redis: DUMP of a RedisBloom filter, for RESTORE",
+	Holds:   Chains,
+	Schemes: []bloom.Scheme{bloom.SchemeRedisBloom},
 	Matches: func(head []byte, _ int64) bool { return redisbloom.RecognisePayload(head) },
 	plans:   true,
 	read:    readRedisDump,

@@ -15,9 +15,10 @@ import (
 // neither m, k nor the scheme is in it.
 
 var setBitFormat = &Format{
-	Name:  "redis-setbit",
-	About: "a Redis string of SETBIT (ScrapyRedisBloomFilter, copies of the Java BitSet class), as GET returns it",
-	Needs: "m and k, and the scheme if it is not " + bloom.SchemeRedisSetBit.Name(),
+	Name:    "redis-setbit",
+	About:   "a Redis string of SETBIT (ScrapyRedisBloomFilter, copies of the Java BitSet class), as GET returns it",
+	Schemes: []bloom.Scheme{bloom.SchemeRedisSetBit, bloom.SchemeJavaBitSet},
+	Needs:   "m and k, and the scheme if it is not " + bloom.SchemeRedisSetBit.Name(),
 	read: func(r io.Reader, o Options) (*File, error) {
 		c, err := o.bare(bloom.SchemeRedisSetBit, bloom.SchemeJavaBitSet)
 		if err != nil {

@@ -34,8 +34,9 @@ var javaBitSetHead = []byte("\xac\xed\x00\x05" +
 const javaEndOfData = 0x78
 
 var bitSetFormat = &Format{
-	Name:  "java-bitset",
-	About: "a java.util.BitSet written by ObjectOutputStream, of the class with the seeds 3, 5, 7, 11, 13, 31, 37, 61",
+	Name:    "java-bitset",
+	About:   "a java.util.BitSet written by ObjectOutputStream, of the class with the seeds 3, 5, 7, 11, 13, 31, 37, 61",
+	Schemes: []bloom.Scheme{bloom.SchemeJavaBitSet},
 	Matches: func(head []byte, _ int64) bool {
 		return bytes.HasPrefix(javaBitSetHead, head[:min(len(head), len(javaBitSetHead))]) && len(head) > len(javaStream)
 	},
@@ -60,8 +61,9 @@ var bitSetFormat = &Format{
 }
 
 var bitSetBytesFormat = &Format{
-	Name:  "java-bitset-bytes",
-	About: "BitSet.toByteArray of the same Java class; m is its own 2<<28, and k 8, unless given",
+	Name:    "java-bitset-bytes",
+	About:   "BitSet.toByteArray of the same Java class; m is its own 2<<28, and k 8, unless given",
+	Schemes: []bloom.Scheme{bloom.SchemeJavaBitSet},
 	read: func(r io.Reader, o Options) (*File, error) {
 		c, err := o.bare(bloom.SchemeJavaBitSet)
 		if err != nil {

@@ -193,7 +193,7 @@ func (b *buildCommand) makeForeign(f *anyfile.File, keys uint64, secret []byte) 
 	}
 	var made interop.Filter
 	var err error
-	switch chain, split := holdsChains(format), holdsSplitBlocks(format); {
+	switch chain, split := format.Holds == interop.Chains, format.Holds == interop.SplitBlocks; {
 	case (chain || split) && (b.scheme != "" || b.bits != 0 || b.probes != 0), chain && (b.seed != 0 || secret != nil):
 		return usagef("the format %s has its own way from -n and -p to the bits: leave --scheme, --bits, --probes, --seed and --secret out", format.Name)
 	case chain && b.allowOverfull:
@@ -208,11 +208,7 @@ func (b *buildCommand) makeForeign(f *anyfile.File, keys uint64, secret []byte) 
 		c := bloom.Config{Keys: keys, Rate: float64(b.rate), Budget: orMachine(uint64(b.budget)), Seed: uint64(b.seed), Secret: secret}
 		made, err = anyfile.OrNone(c.NewSplitBlock())
 	case b.scheme == "":
-		schemes := schemesOf(format)
-		if len(schemes) == 0 {
-			return fmt.Errorf("the format %s can be read, and not written", format.Name)
-		}
-		b.scheme = schemes[0].Name()
+		b.scheme = format.Schemes[0].Name()
 		fallthrough
 	default:
 		made, err = anyfile.OrNone(b.newClassic(keys, secret))
@@ -226,50 +222,6 @@ func (b *buildCommand) makeForeign(f *anyfile.File, keys uint64, secret []byte) 
 		return err
 	}
 	return nil
-}
-
-// preferred are the schemes that programs use today, before those that they used
-// once, in formats which can hold either.
-var preferred = []bloom.Scheme{bloom.SchemeGuava64, bloom.SchemeRedisSetBit, bloom.SchemeBloomFilterJS64}
-
-// schemesOf are the schemes of the filters that the format can hold, the usual
-// one first. A format says so by writing one.
-func schemesOf(format *interop.Format) (fit []bloom.Scheme) {
-	for _, s := range append(preferred[:len(preferred):len(preferred)], bloom.Schemes()...) {
-		small, err := bloom.ClassicConfig{Keys: 1, Rate: 0.5, Scheme: s}.New()
-		if err != nil {
-			continue
-		}
-		if writes(format, small) && (len(fit) == 0 || fit[0] != s) {
-			fit = append(fit, s)
-		}
-		small.Close()
-	}
-	return fit
-}
-
-// holdsChains reports whether the format has RedisBloom's chains, and not only
-// such as have one layer.
-func holdsChains(format *interop.Format) bool {
-	chain, err := redisbloom.New(redisbloom.Config{})
-	if err != nil {
-		return false
-	}
-	defer chain.Close()
-	return chain.Grow() == nil && writes(format, chain)
-}
-
-func holdsSplitBlocks(format *interop.Format) bool {
-	small, err := bloom.Config{Keys: 1, Rate: 0.5}.NewSplitBlock()
-	if err != nil {
-		return false
-	}
-	defer small.Close()
-	return writes(format, small)
-}
-
-func writes(format *interop.Format, f interop.Filter) bool {
-	return (&interop.File{Filter: f}).Write(io.Discard, format) == nil
 }
 
 // newFilter makes a filter if it keeps within the budget, or without one within
