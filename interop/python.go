@@ -19,7 +19,7 @@ import (
 var pythonListFormat = &Format{
 	Name:    "python-list",
 	About:   "Python: the list of bits of a tutorial's filter, as print or json.dumps writes it",
-	Schemes: []bloom.Scheme{bloom.SchemeSHA256MD5, bloom.SchemeMD5KeyIndex},
+	Schemes: []bloom.Scheme{bloom.SchemeSHA256MD5, bloom.SchemeMD5KeyIndex, bloom.SchemeMD5IndexKey},
 	Needs:   "k; the scheme, if it is not md5-index-key",
 	read: func(r io.Reader, o Options) (*File, error) {
 		c, err := o.bare(pythonSchemes...)
@@ -40,7 +40,7 @@ var pythonListFormat = &Format{
 var pythonStringFormat = &Format{
 	Name:    "python-bitstring",
 	About:   "Python: the bit string of a tutorial's filter, the last bit first",
-	Schemes: []bloom.Scheme{bloom.SchemeSHA256MD5, bloom.SchemeMD5KeyIndex},
+	Schemes: []bloom.Scheme{bloom.SchemeSHA256MD5, bloom.SchemeMD5KeyIndex, bloom.SchemeMD5IndexKey},
 	Needs:   "the scheme, if it is not sha256-md5, and then k",
 	read: func(r io.Reader, o Options) (*File, error) {
 		c, err := o.bare(bloom.SchemeSHA256MD5, bloom.SchemeMD5IndexKey, bloom.SchemeMD5KeyIndex)
@@ -59,7 +59,7 @@ var pythonStringFormat = &Format{
 }
 
 // pythonSchemes are the rules of such programs.
-var pythonSchemes = []bloom.Scheme{bloom.SchemeMD5IndexKey, bloom.SchemeSHA256MD5, bloom.SchemeMD5KeyIndex}
+var pythonSchemes = []bloom.Scheme{bloom.SchemeMD5IndexKey, bloom.SchemeSHA256MD5, bloom.SchemeMD5KeyIndex, bloom.SchemeMD5IndexKey}
 
 func pythonFile(f *bloom.Classic, err error) (*File, error) {
 	if err != nil {

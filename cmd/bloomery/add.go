@@ -166,8 +166,8 @@ func grows(f interop.Filter) bool {
 	return ok
 }
 
-// mayGrow stops at a filter that has come to the limit of its growth. One of
-// RedisBloom's did not add the key then; one of ours did, at a higher rate.
+// mayGrow fails if the filter has reached the limit of its growth. RedisBloom's did
+// not add the key then; ours did, at a higher rate.
 func (r *addRun) mayGrow() error {
 	g, ok := r.file.Filter.(growing)
 	if _, forgets := r.file.Filter.(*bloom.Window); forgets || !ok || g.Err() == nil {
@@ -201,8 +201,7 @@ func (r *addRun) watch(level float64, report bloom.Report) error {
 	return nil
 }
 
-// refuseGrow refuses --grow for what can neither become a Scalable nor grows
-// already.
+// refuseGrow refuses --grow for filters that neither grow nor can become a Scalable.
 func (a *addCommand) refuseGrow(f *anyfile.File) error {
 	_, growable := f.Filter.(*bloom.Filter)
 	_, grows := f.Filter.(growing)

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// defaultRate is the rate of who names none.
+// defaultRate applies without -p.
 const defaultRate = 0.001
 
 // buildCommand is `bloomery build`.
@@ -235,7 +235,7 @@ type anyAdder struct{ filter interop.Filter }
 func (a anyAdder) add(keys [][]byte) int { return a.filter.AddMany(keys, nil) }
 func (a anyAdder) finish() (int, error)  { return 0, nil }
 
-// watch refuses to go on when more different keys came than planned.
+// watch fails when more distinct keys came than planned.
 func (b *buildCommand) watch(f *anyfile.File, watch *gauge, isNew int, total uint64) error {
 	if watch == nil {
 		g, ok := f.Filter.(growing)

@@ -224,10 +224,9 @@ func (b *buildCommand) makeForeign(f *anyfile.File, keys uint64, secret []byte) 
 	return nil
 }
 
-// newFilter makes a filter if it keeps within the budget, or without one within
-// the memory of the machine, or of its control group: a filter is touched
-// everywhere from the first key on, so one that does not fit is no slower filter but
-// a dead machine.
+// newFilter makes a filter if it fits the budget, or without one the memory of the
+// machine or its control group: a filter is touched everywhere from the first key
+// on, so one that does not fit does not slow the machine down but kills it.
 func newFilter(c bloom.Config, budget uint64) (*bloom.Filter, error) {
 	c.Budget = budget
 	if budget == 0 {

@@ -56,7 +56,7 @@ func execute(root *cobra.Command) int {
 	case errors.As(err, &status):
 		return int(status)
 	case errors.Is(err, syscall.EPIPE):
-		return exitDone // who read our output has enough; only selected lines are written
+		return exitDone // the reader of our output has enough; only selected lines are written
 	}
 	stderr := root.ErrOrStderr()
 	complain(stderr, err)

@@ -43,8 +43,8 @@ func WithAdvice(err error) error {
 	return fmt.Errorf("%w: %s", err, advice)
 }
 
-// Unclean says what to do about a file that is changed in place, or was when its
-// writer was cut off: it is not damaged.
+// Unclean says what to do about a file that another process is changing in place, or
+// was changing when it was killed: the file is not damaged.
 func Unclean(path string, err error) error {
 	if !errors.Is(err, bloom.ErrUnclean) {
 		return err
@@ -54,7 +54,7 @@ func Unclean(path string, err error) error {
 		return err
 	}
 	unlock()
-	return fmt.Errorf("%s: was not closed cleanly: run 'bloomery dedupe --state %s </dev/null' to mend it", path, Quoted(path))
+	return fmt.Errorf("%s: was not closed cleanly: run 'bloomery dedupe --state %s </dev/null' to repair it", path, Quoted(path))
 }
 
 // Quoted is a path as a shell takes it.

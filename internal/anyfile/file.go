@@ -188,9 +188,8 @@ func (f *Options) openAny(path string, mode OpenMode) (*File, error) {
 	return opened, nil
 }
 
-// verifyBytes is the size of file up to which checksums are always looked at: it
-// costs some milliseconds. A larger one is ready at once, and is verified by who
-// asks for it.
+// verifyBytes is the size up to which a file's checksums are always verified, which
+// takes some milliseconds. A larger one is ready at once, and verified on request.
 const verifyBytes = 64 << 20
 
 // verifyMapped finds damage in a file that was only mapped. One that another

@@ -8,9 +8,9 @@ import (
 	"github.com/bloomery/bloom/interop"
 )
 
-// From a line to its key. A filter holds keys as they were when they were added:
-// who asks for "HTTP://Example.com" will not find "http://example.com/". So a
-// filter can be told to take lines in a normal form, and notes which.
+// From a line to its key. A filter holds keys as they were when they were added: a
+// lookup of "HTTP://Example.com" does not find "http://example.com/". So a filter can
+// take lines in a normal form, which its metadata record.
 
 // NormalizeMeta is the name in a file's metadata of the normal forms that its
 // lines were brought into.

@@ -5,20 +5,21 @@ import (
 	"strconv"
 )
 
-// libraryPrefix begins every error of packages bloom, interop and store; inside the tool
-// it says nothing. A file's name may end with it, so what comes before matters.
-var libraryPrefix = regexp.MustCompile(`(^|: )(?:bloom|interop|store): `)
+// libraryPrefix begins every error of the library's packages; inside the tool it says
+// nothing. A file name may end with it, so what precedes it matters.
+var libraryPrefix = regexp.MustCompile(`(^|: )(?:bloom|interop|redisbloom|store): `)
 
+// TrimPrefixes removes the names of the library's packages from an error's text.
 func TrimPrefixes(text string) string { return libraryPrefix.ReplaceAllString(text, "$1") }
 
-// bareNumber is a number that nobody can read: the library writes those of its
-// errors without commas.
+// bareNumber is a number without commas, as the library's errors have them.
 var (
 	bareNumber = regexp.MustCompile(`\b\d{5,20} (?:bytes|keys|bits|blocks)\b|\b(?:budget is|limit is|limit of) \d{5,20}\b`)
 	digits     = regexp.MustCompile(`\d+`)
 )
 
-// Error is what an error of the library says, in words and numbers for people.
+// Error returns the text of one of the library's errors with commas in its numbers
+// and without the names of packages.
 func Error(text string) string {
 	text = TrimPrefixes(text)
 	return bareNumber.ReplaceAllStringFunc(text, func(found string) string {

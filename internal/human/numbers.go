@@ -27,10 +27,10 @@ func parseNumber(s string) (float64, error) {
 	return strconv.ParseFloat(s, 64)
 }
 
-// wholeLimit is where a float64 no longer tells whole numbers apart.
+// wholeLimit is where a float64 can no longer distinguish whole numbers.
 const wholeLimit = 1 << 53
 
-// whole turns x into an integer if it is one, but for the rounding of a product
+// whole converts x to an integer if it is one, apart from the rounding of a product
 // like 1.1 * 1e6.
 func whole(x float64) (uint64, bool) {
 	n := math.Round(x)
@@ -259,7 +259,7 @@ func Round(x float64) string {
 	return Commas(uint64(math.Round(x)))
 }
 
-// rarest is as rare as a rate is told: nobody ever looks up so many keys.
+// rarest is the rarest rate that is printed: nobody ever looks up more keys.
 const rarest = 1e15
 
 // OneIn writes a rate as people grasp it.
@@ -277,7 +277,7 @@ func OneIn(rate float64) string {
 }
 
 func Percent(share float64) string {
-	if math.IsInf(share, 1) { // every bit is set: there is no telling how many keys
+	if math.IsInf(share, 1) { // every bit is set: the number of keys is unknown
 		return "more than 100%"
 	}
 	return fmt.Sprintf("%.1f%%", 100*share)

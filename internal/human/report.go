@@ -11,7 +11,7 @@ import (
 type Condition struct {
 	bloom.Report
 
-	// unplanned: the file says neither n nor p. The plan is then only what fits
+	// Unplanned: the file says neither n nor p. The plan is then only what fits
 	// the bits, and no filter is over-full by it.
 	Unplanned bool
 }

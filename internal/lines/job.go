@@ -14,7 +14,7 @@ type Job struct {
 	parts   []part       // one for each owner
 	Answers []bool       // what was decided of each line
 	Count   atomic.Int64 // of answers that are true
-	Own     any          // of who does the work
+	Own     any          // scratch space of the work function
 
 	worked chan struct{}
 	left   atomic.Int32 // owners that are not done
@@ -96,8 +96,8 @@ func (s *hashSet) add(h uint64) bool {
 	}
 }
 
-// bytesHeld bounds the memory of the lines that were read and are not written
-// yet: many jobs of usual size, but only one with a line beyond mostHeld.
+// bytesHeld bounds the memory of lines that were read and not yet written: many
+// jobs of the usual size, but only one with a line longer than mostHeld.
 type bytesHeld struct {
 	sync.Mutex
 	freed sync.Cond
@@ -115,7 +115,7 @@ func (h *bytesHeld) take(n int) {
 	h.bytes += n
 }
 
-// free gives bytes back; math.MaxInt/2 says that nobody shall wait any more.
+// free gives bytes back; math.MaxInt/2 lets every waiting goroutine continue.
 func (h *bytesHeld) free(n int) {
 	h.Lock()
 	h.bytes -= n

@@ -37,9 +37,9 @@ type Pipeline struct {
 	add     []chan *Job
 	out     chan *Job // the same jobs, in order
 	flying  sync.WaitGroup
-	working sync.RWMutex // held by who works on a job
+	working sync.RWMutex // held while working on a job
 
-	written chan struct{} // to who is careful: the last job was written
+	written chan struct{} // if careful: the last job was written
 	fresh   hashSet       // of the job under way
 
 	held bytesHeld // by jobs that were read
@@ -47,10 +47,10 @@ type Pipeline struct {
 	stop     chan struct{} // closed: read no more, finish what was read
 	stopOnce sync.Once
 	quit     chan struct{} // closed: the output wants no more
-	done     chan struct{} // closed: nobody adds any more
+	done     chan struct{} // closed: nothing is added any more
 
 	err   error    // that ended the adding
-	left  int64    // new keys there is surely room for
+	left  int64    // at least this many new keys fit
 	first []uint64 // the least hash of each owner but the first
 }
 
@@ -156,7 +156,7 @@ func (p *Pipeline) Each(sources []*Source, count func(int), do func(*Job) error)
 	close(p.quit)
 	p.held.free(math.MaxInt / 2)
 	<-p.done
-	p.working.Lock() // nobody works any more, and who comes later finds that it is over
+	p.working.Lock() // wait for the running workers; later ones see quit
 	p.working.Unlock()
 	return err
 }
@@ -260,7 +260,7 @@ func (p *Pipeline) workOn() {
 	}
 }
 
-// Hash cuts a job into lines and hashes them.
+// hash cuts a job into lines and hashes them.
 func (p *Pipeline) hash(j *Job) {
 	j.Ends, j.hashes = j.Ends[:0], j.hashes[:0]
 	for at := 0; at < len(j.Text); {
@@ -308,7 +308,7 @@ func (p *Pipeline) sequence() {
 	}
 }
 
-// Finish ends the stations that follow.
+// finish ends the stages that follow.
 func (p *Pipeline) finish() {
 	for _, add := range p.add {
 		close(add)
@@ -338,7 +338,7 @@ func (p *Pipeline) drain() {
 	}
 }
 
-// Sync waits until all lines so far are added and written, and makes them
+// sync waits until all lines so far are added and written, and makes them
 // durable: not earlier, or a line could be remembered that nobody got.
 func (p *Pipeline) sync() {
 	p.flying.Wait()
@@ -387,7 +387,7 @@ func (p *Pipeline) deal(j *Job) {
 // fewestLines are decided between two looks at how full the filter is.
 const fewestLines = 16
 
-// dealOut hands the keys of a job to who adds them.
+// dealOut hands the keys of a job to the goroutines that add them.
 func (p *Pipeline) dealOut(j *Job) {
 	j.Count.Store(0)
 	p.left -= int64(len(j.hashes))
@@ -448,7 +448,7 @@ func (p *Pipeline) look() bool {
 	return p.err == nil
 }
 
-// Own gives each owner a range of blocks, as they are now.
+// own assigns each owner a range of the current blocks.
 func (p *Pipeline) own() {
 	p.first = p.first[:0]
 	blocks := p.to.Blocks()
@@ -459,7 +459,7 @@ func (p *Pipeline) own() {
 	}
 }
 
-// owner is whose the hash is.
+// owner returns the owner of the hash.
 func (p *Pipeline) owner(h uint64) (i uint64) {
 	for _, least := range p.first {
 		_, below := bits.Sub64(h, least, 0)
@@ -481,7 +481,7 @@ func (p *Pipeline) split(j *Job) {
 	}
 }
 
-// addJobs adds what is the i-th owner's.
+// addJobs adds the keys of the i-th owner.
 func (p *Pipeline) addJobs(i int, jobs <-chan *Job) {
 	for j := range jobs {
 		if p.owners == 1 {

@@ -4,6 +4,5 @@ package lines
 
 import "os"
 
-// readable cannot tell without poll: every short read is then followed by a
-// flush.
+// readable is unknown without poll: every short read is then followed by a flush.
 func readable(*os.File) bool { return false }

@@ -102,14 +102,14 @@ func split(text []byte, separator byte, keys [][]byte) (lines [][]byte, rest []b
 	return keys, text
 }
 
-// ErrEnough is returned by who needs no more lines.
+// ErrEnough stops reading: the consumer has enough.
 var ErrEnough = errors.New("enough")
 
 // A Reader reads all lines of some sources.
 type Reader struct {
 	Sources   []*Source
 	Separator byte
-	Count     func(int) // is told of bytes read
+	Count     func(int) // called with the number of bytes of each read
 }
 
 // Each hands all lines to do, in order and a batch at a time. The batch is

@@ -26,12 +26,12 @@ func (s *Source) Name() string {
 }
 
 // Find looks at every file before any work begins, so that a mistyped
-// name ends the command while nothing has been written. No name means standard
-// input, as does "-". The error is of the first that cannot be read; the others are
+// name ends the command before anything is written. No name means standard input, as
+// does "-". The error is that of the first file that cannot be read; the others are
 // returned all the same.
 //
 // Regular files are opened for a moment, and others not at all: opening a named
-// pipe waits for its writer, who may be waiting for us to read another.
+// pipe waits for its writer, which may be waiting for us to read another.
 func Find(paths []string, stdin io.Reader) (found []*Source, err error) {
 	if len(paths) == 0 {
 		paths = []string{"-"}
@@ -97,7 +97,7 @@ type stream struct {
 }
 
 // open opens the source, and unpacks it if its first bytes say gzip, zstd or bzip2.
-// count is told of the bytes that are read, before unpacking.
+// count is called with the number of bytes read, before unpacking.
 func (s *Source) open(count func(int)) (*stream, error) {
 	raw := s.stdin
 	closeFile := func() {}
@@ -135,7 +135,7 @@ func (s *Source) open(count func(int)) (*stream, error) {
 	}}, nil
 }
 
-// countedReader tells how far a file is read.
+// countedReader reports how far a file has been read.
 type countedReader struct {
 	io.Reader
 	count func(int)
