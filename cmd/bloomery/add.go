@@ -212,7 +212,7 @@ func (a *addCommand) refuseGrow(f *anyfile.File) error {
 }
 
 // startGrowing makes a Scalable of the filter. Its bits stay, and with them the rate
-// that they make: past the planned one, if somebody went on beyond n.
+// that they make: past the planned one, if keys were added beyond n.
 func (r *addRun) startGrowing(now bloom.Report) error {
 	s, err := r.file.Filter.(*bloom.Filter).Growing(0) // by refuseGrow
 	if err != nil {

@@ -164,7 +164,7 @@ func benchKeys(seed uint64, n int) (keys [][]byte) {
 	return keys
 }
 
-// perKey is how long do takes for each key, in nanoseconds, with so many keys a
+// perKey returns the time that do takes for each key, in nanoseconds, with that many keys a
 // call and all keys in turn.
 func perKey(keys [][]byte, call int, do func([][]byte)) float64 {
 	call = min(call, len(keys))

@@ -300,8 +300,8 @@ func (r *dedupeRun) do(sources []*lines.Source) error {
 	return err
 }
 
-// watchReader ends the reading when nobody reads what is printed. It returns a
-// function that tells whether that was so.
+// watchReader stops reading when the reader of the output has gone. It returns a
+// function that reports whether that happened.
 func (r *dedupeRun) watchReader(p *lines.Pipeline) func() bool {
 	if !r.printing {
 		return func() bool { return false }
@@ -318,7 +318,7 @@ func (r *dedupeRun) watchReader(p *lines.Pipeline) func() bool {
 }
 
 // onInterrupt lets a Ctrl-C end the reading where something is to be finished; a
-// second one ends the program. It returns a function that tells the exit status,
+// second one ends the program. It returns a function that returns the exit status,
 // zero if nothing came.
 func (r *dedupeRun) onInterrupt(p *lines.Pipeline) func() int {
 	if r.command.state == "" && r.append == nil {

@@ -137,7 +137,7 @@ func (l *limit) over(why string) error {
 	return nil
 }
 
-// room is how many more keys may be new before somebody has to look again.
+// room is how many more keys may be new before the gauge must look again.
 func (l *limit) room(g *gauge, added uint64) (int64, error) {
 	level, report := g.add(int(added - g.added))
 	if level >= 1 {

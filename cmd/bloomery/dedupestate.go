@@ -142,7 +142,7 @@ func (d *dedupeCommand) suitsRate(kept float64) error {
 // above compares two rates, but for what rounding does to them.
 func above(rate, other float64) bool { return rate > other*(1+1e-9) }
 
-// tellState says what nobody would expect of the state.
+// tellState reports what is unexpected about the state.
 func (d *dedupeCommand) tellState(tell *lines.Reporter, recovered bool, rate float64) {
 	if recovered {
 		tell.Say("%s: the last run was cut off; what it had remembered is there", d.state)

@@ -12,7 +12,7 @@ import (
 // doubling from there on, while the rate goes up steeply.
 var fullness = []float64{0.9, 1, 2, 4, 8}
 
-// reported is a filter that tells how full it is.
+// reported is a filter that reports how full it is.
 type reported interface {
 	Plan() bloom.Plan
 	Report() bloom.Report
@@ -45,7 +45,7 @@ func newGauge(f reported, known bool) *gauge {
 	return g
 }
 
-// begin goes on where a filter that counted its keys was left: up to the planned
+// begin continues where a filter that counted its keys was left: up to the planned
 // number by the count and those that the filter took for old ones, as reading the
 // bits of a file costs more than a short run. Beyond it looks at once.
 func (g *gauge) begin(added uint64) {

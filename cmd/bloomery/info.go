@@ -59,7 +59,7 @@ func (c *infoCommand) run(stdout, stderr io.Writer, paths []string) error {
 	var files []*anyfile.File
 	defer func() { anyfile.CloseAll(files) }()
 	failed := false
-	for _, path := range paths { // one that cannot be read keeps nobody from the others
+	for _, path := range paths { // one that cannot be read does not stop the others
 		f, err := c.Open(path, anyfile.ToRead)
 		if err == nil && c.verify {
 			err = f.Verify()

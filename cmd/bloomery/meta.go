@@ -81,7 +81,7 @@ func (c *metaCommand) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// parseNotes tells keys to print from notes to set. Other programs want a word
+// parseNotes separates keys to print from values to set. Other programs want a word
 // before them, "get" or "set", so it is understood.
 func parseNotes(args []string) (get []string, set map[string]string, err error) {
 	const example = `like "bloomery meta F source" and "bloomery meta F source=elsewhere"`

@@ -253,7 +253,7 @@ func describeLayout(l layout, p bloom.Plan) layoutJSON {
 	}}
 }
 
-// fit is how a filter of so many bytes gets along with this machine and the
+// fit says how a filter of this many bytes fits this machine and the
 // budget, in a word; none if nothing is known.
 func (v planJSON) fit(bytes uint64) string {
 	switch m := v.Machine; {

@@ -189,7 +189,7 @@ func (c planChart) byOverfill() chart.Panel {
 	return panel
 }
 
-// shortOneIn is oneIn with no more digits than there is room for.
+// shortOneIn is oneIn with as many digits as fit.
 func shortOneIn(rate float64) string {
 	if x := 1 / rate; x >= 1e10 {
 		return "1 in " + strings.Replace(fmt.Sprintf("%.3g", x), "e+", "e", 1)

@@ -132,7 +132,7 @@ func (f *remoteFilter) taken() error {
 // more of it: it is renewed with each chunk.
 const halfLife = time.Hour
 
-// upload loads the dump under a name beside the filter's, and renames it.
+// upload loads the dump under a temporary name, and renames it.
 func (f *remoteFilter) upload(ctx context.Context, d *dump, force bool, sent func(int)) (err error) {
 	name := f.beside()
 	defer func() {

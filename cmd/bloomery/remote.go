@@ -38,7 +38,7 @@ import (
 // URL, where others can read it. redis-cli knows the same.
 const passwordVariable = "REDISCLI_AUTH"
 
-// readOnlyUser is the user of 'bloomery serve' who may read only.
+// readOnlyUser is the user of 'bloomery serve' that may only read.
 const readOnlyUser = "readonly"
 
 const (
@@ -121,7 +121,7 @@ func parseSocket(u *url.URL) (options rueidis.ClientOption, name string, err err
 	return options, name, nil
 }
 
-// setUser says who connects. A password may be in the environment.
+// setUser sets the user and the password, which may be in the environment.
 func setUser(options *rueidis.ClientOption, u *url.URL) {
 	options.Username = u.User.Username()
 	if password, ok := u.User.Password(); ok {

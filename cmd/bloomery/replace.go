@@ -27,7 +27,7 @@ const (
 	exitTerminated  = 128 + 15
 )
 
-// beside is the temporary file that is to replace another, if there is one.
+// beside is the temporary file that will replace another, if there is one.
 var beside struct {
 	sync.Mutex
 	path string

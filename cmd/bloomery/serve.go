@@ -102,7 +102,7 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	}
 	o.setCeiling(log)
 	defer boundHeap(uint64(o.memory))()
-	// Who may not listen is told so before the data is read, which may take long.
+	// Listen before reading the data, which may take long: an address in use fails at once.
 	l, err := o.listenAt(config)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func isDataDirectory(dir string) bool {
 }
 
 // checkData refuses a directory that has files in it, but none of a server's: data
-// among somebody else's files is most likely a slip of the keyboard.
+// among other files is most likely a typing error.
 func checkData(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("--data %s: is not a directory: choose another name", dir)
@@ -359,7 +359,7 @@ func notifySystemd(state string) error {
 	return err
 }
 
-// tellSystemd is notifySystemd for a server, which goes on without.
+// tellSystemd is notifySystemd for a server, which continues without it.
 func tellSystemd(state string, log *slog.Logger) {
 	if err := notifySystemd(state); err != nil {
 		log.Warn("cannot tell systemd the state of the service", "state", state, "error", err)

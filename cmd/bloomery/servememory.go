@@ -29,7 +29,7 @@ const (
 	leastHeap = 64 << 20 // Go's limit is never below, whatever lies outside
 )
 
-// defaultCeiling is the ceiling where there are so many bytes of memory: a share
+// defaultCeiling is the ceiling on a machine with this many bytes of memory: a share
 // that leaves room for what the process takes beyond it, and for the page cache. In
 // small groups that is less than usual, but not nothing.
 func defaultCeiling(total uint64) uint64 {

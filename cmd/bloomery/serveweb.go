@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// webOptions are the flags of serve for who operates it: HTTP, and what only
+// webOptions are the flags of serve for its operator: HTTP, and what only
 // prints.
 type webOptions struct {
 	config  server.HTTPConfig

@@ -121,8 +121,8 @@ const (
 	ToChange OpenMode = true  // in memory
 )
 
-// OpenToSave is open for who will save. Until Close nobody else can change the
-// file, but by replacing it, which save notices.
+// OpenToSave is Open for a file that will be saved. Until Close no other process can
+// change the file except by replacing it, which saving notices.
 func (f *Options) OpenToSave(path string, mode OpenMode) (*File, error) {
 	unlock, err := Lock(path)
 	if err != nil {
@@ -233,7 +233,7 @@ func OrNone[F bloom.Any](f F, err error) (bloom.Any, error) {
 }
 
 // BeginsAsOurs reports whether a file has our magic, so that what is wrong with
-// it is not that it is somebody else's.
+// it is not that another program wrote it.
 func BeginsAsOurs(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -290,7 +290,7 @@ func (f *Options) openForeign(opened *File) error {
 	return nil
 }
 
-// readPacked reads a file of ours that somebody packed.
+// readPacked reads a compressed file of ours.
 func (f *File) readPacked(r io.Reader) error {
 	var err error
 	f.Filter, err = readOurs(r)

@@ -16,7 +16,7 @@ type Condition struct {
 	Unplanned bool
 }
 
-// Over reports whether the filter holds more keys than somebody planned.
+// Over reports whether the filter holds more keys than it was planned for.
 func (c Condition) Over() bool { return !c.Unplanned && c.Overfull() }
 
 // Fullness is a filter's fullness in one line.
@@ -39,8 +39,8 @@ func Full(r bloom.Report) string {
 	return Percent(share)
 }
 
-// SeenBefore tells of the lines that were not new. Some of them may have been: a
-// filter takes new keys for old ones at its rate, and who reads "repeats" would look
+// SeenBefore describes the lines that were not new. Some of them may have been: a
+// filter mistakes new keys for old ones at its rate, and a reader of "repeats" would look
 // for them in the input.
 func SeenBefore(lines uint64, mistaken float64) string {
 	text := Commas(lines) + " seen before"
@@ -69,8 +69,8 @@ func Overfull(r bloom.Report) string {
 
 // FilterJSON is the state of a filter, as build, dedupe and info print it.
 type FilterJSON struct {
-	Keys          *uint64  `json:"keys"` // planned; null: nobody knows
-	Rate          *float64 `json:"rate"` // planned; null: nobody knows
+	Keys          *uint64  `json:"keys"` // planned; null: unknown
+	Rate          *float64 `json:"rate"` // planned; null: unknown
 	Bits          uint64   `json:"bits"`
 	Probes        int      `json:"probes"`
 	Bytes         uint64   `json:"bytes"`
@@ -80,7 +80,7 @@ type FilterJSON struct {
 	OneInNow      *float64 `json:"one_in_now"`     // null: empty
 	EstimatedKeys *float64 `json:"estimated_keys"` // null: every bit is set
 	KeysError     *float64 `json:"estimated_keys_error"`
-	Full          *float64 `json:"full"` // of the planned keys; null: nobody knows
+	Full          *float64 `json:"full"` // of the planned keys; null: unknown
 	Overfull      bool     `json:"overfull"`
 	Remaining     *uint64  `json:"remaining"`
 	Added         uint64   `json:"added"`

@@ -4,6 +4,6 @@ package lines
 
 import "io"
 
-// WatchReader does nothing where it cannot be told whether somebody reads: the next
-// write tells.
+// WatchReader does nothing where it is unknown whether the output is being read: the
+// next write will fail.
 func WatchReader(io.Writer, func()) (stop func()) { return func() {} }

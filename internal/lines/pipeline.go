@@ -237,7 +237,7 @@ func (p *Pipeline) take() *Job {
 	}
 }
 
-// pass sends a job on its way. It is false if nobody takes it any more.
+// pass sends a job on its way. It returns false if the pipeline has ended.
 func (p *Pipeline) pass(j *Job) bool {
 	select {
 	case <-p.done:
@@ -339,7 +339,7 @@ func (p *Pipeline) drain() {
 }
 
 // sync waits until all lines so far are added and written, and makes them
-// durable: not earlier, or a line could be remembered that nobody got.
+// durable: not earlier, or a line could be remembered that was never written.
 func (p *Pipeline) sync() {
 	p.flying.Wait()
 	j := &Job{added: make(chan struct{}, 1), Synced: make(chan struct{})}
@@ -439,7 +439,7 @@ func (p *Pipeline) stopped() bool {
 	}
 }
 
-// ContainsHashes waits until nobody adds and asks how much room there is. It is false if
+// look waits until nobody adds and asks how much room there is. It is false if
 // that was the end.
 func (p *Pipeline) look() bool {
 	p.flying.Wait()

@@ -34,7 +34,7 @@ type blockReader struct {
 	rest      []byte // the beginning of a line, after the last block
 	err       error  // of the last Read, kept until the lines before it are out
 
-	// beforeWait is called before a Read that may wait for who writes the
+	// beforeWait is called before a Read that may wait for the writer of the
 	// stream, so that what was decided so far can be shown.
 	beforeWait func() error
 }

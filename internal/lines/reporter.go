@@ -17,7 +17,7 @@ const (
 	progressEvery = 100 * time.Millisecond // how often it is drawn
 )
 
-// A Reporter is standard error: the messages, and while the work goes on a
+// A Reporter prints on standard error: messages, and during the work a
 // progress bar below them, if a person watches. Any goroutine may use it.
 type Reporter struct {
 	sync.Mutex
@@ -130,7 +130,7 @@ func IsTerminal(w any) bool {
 	return ok && term.IsTerminal(int(file.Fd()))
 }
 
-// HintTerminal tells who forgot to name a file why nothing happens.
+// HintTerminal explains why nothing happens to a user who forgot to name a file.
 func HintTerminal(t *Reporter, sources []*Source) {
 	for _, s := range sources {
 		if s.stdin != nil && IsTerminal(s.stdin) {
