@@ -109,10 +109,10 @@ When the filter is full:
 func (d *dedupeCommand) run(cmd *cobra.Command, args []string) error {
 	d.given = cmd.Flags().Changed
 	if d.given("sync") && (d.sync <= 0 || d.state == "") {
-		return usagef("--sync wants a time above zero, and --state to make durable")
+		return usagef("--sync needs --state and a time above zero, like 10s")
 	}
 	if d.given("window") && d.window <= 0 {
-		return usagef("--window wants a time above zero, not %v", time.Duration(d.window))
+		return usagef("--window must be above zero, like 24h, not %v", time.Duration(d.window))
 	}
 	sources, err := lines.Find(args, cmd.InOrStdin())
 	if err != nil {

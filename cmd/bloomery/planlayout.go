@@ -61,7 +61,7 @@ func parseLayouts(names []string) ([]layout, error) {
 	for i, name := range names {
 		l, ok := layoutNamed(name)
 		if !ok {
-			return nil, usagef("--layout wants some of %s, not %q", strings.Join(layoutNames(), ", "), name)
+			return nil, usagef("--layout must be some of %s, not %q", strings.Join(layoutNames(), ", "), name)
 		}
 		if slices.Contains(names[:i], name) {
 			return nil, usagef("--layout %s was given twice", name)

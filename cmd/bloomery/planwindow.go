@@ -31,7 +31,7 @@ type arrivalPlanJSON struct {
 // planWindow plans a window instead of a filter.
 func (p *planCommand) planWindow(stdout io.Writer) error {
 	if p.keys == 0 {
-		return usagef("--window wants -n, the number of different keys in that time")
+		return usagef("--window needs -n, the number of distinct keys in that time")
 	}
 	if p.bits != 0 || p.probes != 0 || len(p.layouts) > 0 || p.plot != "" {
 		return usagef("--window is planned from -n and -p alone: leave -m, -k, --layout and --plot out")
