@@ -13,6 +13,31 @@
 //		crawl(url) // certainly not seen before
 //	}
 //
+// # Which type to pick
+//
+//	you have                      you want                  type         cost
+//	n keys, known beforehand      a set                     [Filter]     the least
+//	many goroutines that add      one winner per new key    [Shared]     a lock per new key
+//	n not known                   a set that grows          [Scalable]   about half more bits
+//	an endless stream             the last hour or day      [Window]     about half more keys' room
+//	keys that leave again         Remove                    [Counting]   four times the bits
+//	a few harmful false positives these answered no         [Exceptions] those keys in memory
+//
+// Two more types set the bits of other programs: [SplitBlock] is Apache Parquet's
+// layout, one cache line per key, the fastest where p is 0.3% or more and too large
+// below; [Classic] is the filter of the textbooks, any m and k, under a numbered
+// [Scheme] of our own or of another program.
+//
+// All have the same verbs: Add and Contains for bytes, strings, integers and
+// hashes, one key at a time or many. Many at a time is several times faster, because
+// the keys' cache lines are fetched from memory side by side. [Any] is a filter of
+// whatever kind, and [LoadAny] returns the one in a file. To fill a filter of
+// gigabytes, use [Filter.Prefault] and [Filter.Bulk].
+//
+// No zero value is usable but to UnmarshalBinary: every filter is made by a New, Load,
+// Open or Read. [Filter.Share] and [Filter.Growing] turn a Filter into a Shared or a
+// Scalable, and consume it.
+//
 // # Letters
 //
 // The letters are those of the literature, here and in all names and messages:
@@ -25,47 +50,12 @@
 // A [Config] takes two of n, p and m and works out the rest; [Config.Plan] shows
 // it without making anything, and refuses what cannot be kept.
 //
-// # Which type to pick
+// # Goroutines
 //
-// [Filter] is the one: any n, any rate down to 1e-12, two cache lines per key.
-// One goroutine may change it, any number may read it.
-//
-// The others are for when that is not enough:
-//
-//	many goroutines add              Shared
-//	keys are removed                 Counting
-//	n is not known                   Scalable
-//	keys are forgotten after a time  Window
-//	some false positives are known   Exceptions
-//	one cache line, p above 0.3%     SplitBlock
-//	another program's filter         Classic
-//
-// [Shared] is a Filter that many goroutines add to at once. Of those that
-// race to add one key at most one is told that it is new.
-//
-// [Counting] has counters of four bits in the place of bits, and so four times
-// the size. A key that was added can be removed.
-//
-// [Scalable] is a chain of filters that grows, and keeps its rate at any size,
-// for about half more bits per key.
-//
-// [Window] is a ring of filters. It finds what was added in the last hour or
-// day, and forgets what is older; its rate holds in whatever pattern keys come.
-//
-// [Exceptions] is a Filter with a list of keys that it is known to find by
-// mistake, and which are answered no.
-//
-// [SplitBlock] is Apache Parquet's layout: one cache line per key, the fastest
-// where p is 0.3% or more, and too large below.
-//
-// [Classic] is the filter of the textbooks, any m and k, under a numbered
-// [Scheme]: our own, or that of another program, whose bits it sets.
-//
-// All have the same verbs: Add and Contains for bytes, strings, integers and
-// hashes (but for a Classic under another program's scheme, which starts from the
-// key), one at a time or many. Many at a time is several times faster, because
-// the keys' lines are fetched from memory side by side. To fill a filter of
-// gigabytes, use [Filter.Prefault] and [Filter.Bulk].
+// Any number of goroutines may read a filter of any kind at once. Shared, Scalable and
+// Window may be added to meanwhile, by many goroutines, and of those that race to add
+// one key at most one is told that it is new. The other kinds have one writer at a
+// time, and no readers meanwhile.
 //
 // # What is promised
 //
@@ -79,26 +69,30 @@
 // number of keys from the bits, not from the plan, so an over-full filter says
 // so.
 //
-// The same keys give the same bits on every machine, and each release reads
-// the files of those before it. Invalid bytes give an error, never a panic, and
-// memory is taken as bytes arrive, about twice as much at most. There are two
-// exceptions: a Window takes memory for the first layers of all its generations, also
-// when its file has few, and [Exceptions] about a hundred bytes for each exception. [Load] and its kin
-// have no limit but the length of the file; the functions that read a stream have.
+// The same keys give the same bits on every machine, and each release reads the
+// files of those before it. Invalid input returns an error. It never panics, and
+// allocates about twice the bytes received at most, with two exceptions: a Window
+// allocates the first layers of all its generations, and [Exceptions] about a hundred
+// bytes for each exception. [Load] and its kin have no limit but the length of the
+// file; the functions that read a stream take one.
 //
-// Adding and looking up allocate nothing. Memory that a dropped filter took is
-// released in time, also that of large ones, which lies outside Go's heap; what
-// [Filter.Close] adds is that it happens at once.
+// Adding and looking up allocate nothing. The memory of a dropped filter is released
+// in time, also that of a large one, which lies outside Go's heap; [Filter.Close]
+// releases it at once.
 //
 // # What is not promised
 //
 // The default hash, XXH3-64 with a public seed, is for keys that nobody chooses
-// against you: whoever knows the filter's seed can make keys that it takes for
+// against you: anyone who knows the filter's seed can make keys that it takes for
 // old ones. For strangers' keys give Config.Secret, which turns on SipHash-2-4.
 //
-// A filter does not forget: no key can be removed from it, but from a Counting,
-// and only a Window forgets.
+// Keys stay: only a Counting can remove them, and only a Window expires them.
 //
 // A filter does not hide its keys from somebody who can guess them: anyone who
 // has an unkeyed filter can try keys on it.
+//
+// # For stores
+//
+// What only programs that embed a store of filters need, as this module's server does,
+// is in [Inside], apart from the API that other programs can rely on.
 package bloom

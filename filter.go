@@ -355,11 +355,6 @@ func (f *Filter) Prefault() {
 	f.keepAlive()
 }
 
-// FileBytes is the length of the file that WriteTo writes, known beforehand.
-func (f *Filter) FileBytes() int64 {
-	return int64(filterfile.FileBytes(f.plan.Bytes()))
-}
-
 // WriteTo writes the filter as a file, in Bloomery's format (docs/format.md). It
 // needs no buffered writer: it writes a MiB at a time. The same filter gives the
 // same bytes on every machine. The secret of a keyed filter is not written.

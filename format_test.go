@@ -195,8 +195,8 @@ func TestRoundTrip(t *testing.T) {
 		t.Run(s.name, func(t *testing.T) {
 			f := s.filter(t)
 			file := fileOf(t, f)
-			if f.FileBytes() != s.bytes || int64(len(file)) != s.bytes {
-				t.Errorf("FileBytes() = %d, the file has %d bytes, want %d", f.FileBytes(), len(file), s.bytes)
+			if bloom.Inside.FileBytes(f) != s.bytes || int64(len(file)) != s.bytes {
+				t.Errorf("FileBytes() = %d, the file has %d bytes, want %d", bloom.Inside.FileBytes(f), len(file), s.bytes)
 			}
 			if !bytes.Equal(file, fileOf(t, f)) || !bytes.Equal(file, fileOf(t, f.Clone())) {
 				t.Error("the same filter gave two different files")
@@ -319,7 +319,7 @@ func (w *fullDisk) Write(b []byte) (int, error) {
 
 func TestWriteToFullDisk(t *testing.T) {
 	f := shapes()[len(shapes())-1].filter(t)
-	for _, room := range []int64{0, page, body - 1, body, body + mib, body + mib + 1, f.FileBytes() - 1} {
+	for _, room := range []int64{0, page, body - 1, body, body + mib, body + mib + 1, bloom.Inside.FileBytes(f) - 1} {
 		n, err := f.WriteTo(&fullDisk{int(room)})
 		if n != room || !errors.Is(err, errFull) || !strings.HasPrefix(err.Error(), "bloom: writing the ") {
 			t.Errorf("with room for %d bytes WriteTo = %d, %v", room, n, err)

@@ -87,7 +87,7 @@ func readAnything(t *testing.T, file []byte) {
 		return
 	}
 	defer f.Close()
-	if _, err := bloom.Read(bytes.NewReader(file), f.FileBytes()-1); !errors.Is(err, bloom.ErrLimit) {
+	if _, err := bloom.Read(bytes.NewReader(file), bloom.Inside.FileBytes(f)-1); !errors.Is(err, bloom.ErrLimit) {
 		t.Fatalf("Read with a limit of one byte less: got error %v, want ErrLimit", err)
 	}
 
@@ -109,7 +109,7 @@ func readAnything(t *testing.T, file []byte) {
 		t.Fatalf("read and written again, the file is not a file: %v", err)
 	}
 	defer g.Close()
-	if !g.Equal(f) || g.Plan() != f.Plan() || f.FileBytes() != int64(len(file)) {
+	if !g.Equal(f) || g.Plan() != f.Plan() || bloom.Inside.FileBytes(f) != int64(len(file)) {
 		t.Fatalf("read and written again, %v is %v", f, g)
 	}
 

@@ -17,9 +17,8 @@ import (
 type sharedKind interface {
 	AddUint64(uint64) bool
 	ContainsUint64(uint64) bool
-	Image() (*bloom.Image, error)
+	bloom.Any
 	io.WriterTo
-	Close() error
 }
 
 // sharedKinds are filters of some MiB, with layers and generations, and what reads
@@ -134,7 +133,7 @@ func TestImage(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, most := range []int{2 << 20, 3<<20 + 5, 16 << 20} {
-				image, err := f.Image()
+				image, err := bloom.Inside.Image(f)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -159,7 +158,7 @@ func TestImage(t *testing.T) {
 					t.Fatalf("in pieces of %d bytes the file is another one", most)
 				}
 			}
-			image, err := f.Image()
+			image, err := bloom.Inside.Image(f)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -183,7 +182,7 @@ func TestImageLive(t *testing.T) {
 			for i := range uint64(300_000) {
 				f.AddUint64(i)
 			}
-			image, err := f.Image()
+			image, err := bloom.Inside.Image(f)
 			if err != nil {
 				t.Fatal(err)
 			}

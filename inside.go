@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"slices"
 	"sync/atomic"
+
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // Inside is for programs that embed a store, as this module's server does: it counts,
@@ -187,3 +189,29 @@ func (inside) AddDisjoint(f *Filter, hashes []uint64, isNew []bool) int {
 	atomic.AddUint64(&f.added, uint64(added))
 	return added
 }
+
+// FileBytes is the length of the file that WriteTo writes, known beforehand.
+func (inside) FileBytes(f *Filter) int64 { return int64(filterfile.FileBytes(f.plan.Bytes())) }
+
+// Image returns the file that WriteTo of a Shared, a Scalable or a Window would write,
+// to be made piece by piece while others add: for a store that sends a filter of any
+// size to a slow reader. It has every key whose Add returned before the call, and
+// perhaps some that are added until its last piece is read. The filter must not be
+// closed before that.
+func (inside) Image(f Any) (*filterfile.Image, error) {
+	s, err := f.(interface {
+		stored() (*filterfile.File, error)
+	}).stored()
+	if err != nil {
+		return nil, err
+	}
+	return s.Image()
+}
+
+// Lock takes [OpenUpdate]'s lock on the file at path. Hold it from reading the file
+// until you have replaced it, so that no other process's changes in between are lost.
+// The file need not hold a filter. unlock gives the lock back.
+//
+// The error wraps [ErrLocked] if the file is open for update, or is the system's:
+// no such file, no permission to write, no locks.
+func (inside) Lock(path string) (unlock func(), err error) { return filterfile.Lock(path) }

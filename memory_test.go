@@ -119,7 +119,7 @@ func TestKeepAlive(t *testing.T) {
 		if !open().Clone().Equal(open()) {
 			t.Fatal("the clone is another")
 		}
-		if n, err := open().Clone().WriteTo(new(bytes.Buffer)); n != first.FileBytes() || err != nil {
+		if n, err := open().Clone().WriteTo(new(bytes.Buffer)); n != Inside.FileBytes(first) || err != nil {
 			t.Fatalf("WriteTo = %d, %v", n, err)
 		}
 		if err := first.Clone().Union(open()); err != nil {

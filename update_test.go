@@ -610,13 +610,13 @@ func TestLock(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := bloom.Lock(path); !errors.Is(err, bloom.ErrLocked) {
+	if _, err := bloom.Inside.Lock(path); !errors.Is(err, bloom.ErrLocked) {
 		t.Errorf("Lock of a file that is open for update: %v, want ErrLocked", err)
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	unlock, err := bloom.Lock(path)
+	unlock, err := bloom.Inside.Lock(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -629,7 +629,7 @@ func TestLock(t *testing.T) {
 		t.Fatalf("OpenUpdate after unlock: %v", err)
 	}
 	g.Close()
-	if _, err := bloom.Lock(path + ".none"); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := bloom.Inside.Lock(path + ".none"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("Lock of no file: %v, want fs.ErrNotExist", err)
 	}
 }
@@ -655,9 +655,9 @@ func TestUpdateSpeed(t *testing.T) {
 		t.Fatal(isNew, err)
 	}
 	if took := time.Since(begin); took > 2*time.Second {
-		t.Errorf("open, add and close of %d bytes took %v", f.FileBytes(), took)
+		t.Errorf("open, add and close of %d bytes took %v", bloom.Inside.FileBytes(f), took)
 	} else {
-		t.Logf("open, add and close of %d bytes took %v", f.FileBytes(), took)
+		t.Logf("open, add and close of %d bytes took %v", bloom.Inside.FileBytes(f), took)
 	}
 }
 

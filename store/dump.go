@@ -29,9 +29,13 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // outgoing is a dump that is being read.
 type outgoing struct {
-	image *bloom.Image
-	bits  io.Closer // pinned
-	used  time.Time
+	image interface {
+		Piece(at uint64, most int) ([]byte, error)
+		Size() uint64
+		Overhead() uint64
+	}
+	bits io.Closer // pinned
+	used time.Time
 }
 
 func (p *paired) dump(v *value, iterator int64) (next int64, chunk []byte, err error) {
@@ -67,7 +71,7 @@ func (p *paired) beginDump(v *value) ([]byte, error) {
 		return nil, err
 	}
 	items := p.items.Load() // before the bits
-	image, err := p.now().Image()
+	image, err := bloom.Inside.Image(p.now())
 	if err != nil {
 		return nil, err
 	}

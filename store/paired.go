@@ -43,7 +43,6 @@ type hashed interface {
 	Hash(key []byte) uint64
 	HashIdentity() bloom.HashIdentity
 	SetSecret(secret []byte) error
-	Image() (*bloom.Image, error)
 	io.WriterTo
 }
 

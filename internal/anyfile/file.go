@@ -462,7 +462,7 @@ func halfFull(p bloom.Plan) uint64 {
 // as 'dedupe --state' does, until unlock: their lines would be lost with the old
 // file. Where there is no file, or no such lock, none of them can.
 func Lock(path string) (unlock func(), err error) {
-	unlock, err = bloom.Lock(path)
+	unlock, err = bloom.Inside.Lock(path)
 	if errors.Is(err, bloom.ErrLocked) {
 		return nil, fmt.Errorf("%s: is in use by another process: wait for it to end", path)
 	}
