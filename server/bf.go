@@ -136,7 +136,7 @@ func (c *Client) parseReserve(args [][]byte) (spec store.Spec, growth uint32, re
 	}
 	// RedisBloom's limit is one of its format; that of our layouts is memory.
 	if capacity < 1 || spec.Kind == store.RedisBloom && spec.Span == 0 && capacity > maxCapacity {
-		return spec, 0, "ERR capacity must be in the range [1, 1073741824]"
+		return spec, 0, "ERR capacity must be in the range [1, " + strconv.Itoa(maxCapacity) + "]"
 	}
 	if refusal := words.check(); refusal != "" {
 		return spec, 0, refusal
@@ -230,7 +230,7 @@ func (o *reserveOptions) check() (refusal string) {
 	case o.nonScaling && o.grows && o.expansion > 0:
 		return "Nonscaling filters cannot expand"
 	case o.expansion < 0 || o.expansion > maxExpansion:
-		return "ERR expansion must be in the range [0, 32768]"
+		return "ERR expansion must be in the range [0, " + strconv.Itoa(maxExpansion) + "]"
 	case o.spec.Span > 0 && o.layout && o.spec.Kind == store.RedisBloom:
 		return "ERR a filter of layout REDISBLOOM has no window"
 	case o.spec.Span > 0 && o.grows && o.expansion != 0 && o.expansion != windowExpansion:

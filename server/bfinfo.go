@@ -41,22 +41,10 @@ var infoFields = []infoField{
 		}
 		c.w.Integer(int64(info.Room))
 	}},
-	{"LAYOUT", "Layout", func(c *Client, _ store.Filter, info *store.Info) { c.w.BulkString(layoutName(info.Kind)) }},
+	{"LAYOUT", "Layout", func(c *Client, _ store.Filter, info *store.Info) { c.w.BulkString(info.Kind.String()) }},
 }
 
 const plainInfoFields = 5
-
-func layoutName(kind store.Kind) string {
-	switch kind {
-	case store.RedisBloom:
-		return "redisbloom"
-	case store.Paired:
-		return "paired"
-	case store.Window:
-		return "window"
-	}
-	return "none"
-}
 
 func (c *Client) bfInfo(args [][]byte) {
 	if len(args) > 3 {

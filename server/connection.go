@@ -1,10 +1,7 @@
 package server
 
 import (
-	"context"
-	"strconv"
 	"strings"
-	"time"
 )
 
 func (c *Client) ping(args [][]byte) {
@@ -61,7 +58,9 @@ func (c *Client) hello(args [][]byte) {
 		}
 	}
 	if c.access == accessNone {
-		c.w.Error("NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+		c.w.Error("NOAUTH HELLO must be called with the client already authenticated, " +
+			"otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client " +
+			"and select the RESP protocol version at the same time")
 		return
 	}
 	if name != nil {
@@ -125,56 +124,6 @@ func (c *Client) reset(args [][]byte) {
 	c.describe(func(a *about) { a.name = "" })
 	c.deauthenticate()
 	c.w.SimpleString("RESET")
-}
-
-func (c *Client) wait(args [][]byte) {
-	_, ok := integer(args[1])
-	timeout, okToo := integer(args[2])
-	switch {
-	case !ok || !okToo:
-		c.w.Error(textInteger)
-	case timeout < 0:
-		c.w.Error("ERR timeout is negative")
-	default:
-		c.w.Integer(0)
-	}
-}
-
-func (c *Client) time(args [][]byte) {
-	now := time.Now()
-	c.w.Array(2)
-	c.w.BulkString(strconv.FormatInt(now.Unix(), 10))
-	c.w.BulkString(strconv.Itoa(now.Nanosecond() / 1000))
-}
-
-// shutdownTime is how long clients have to read their last replies after SHUTDOWN.
-const shutdownTime = 10 * time.Second
-
-// shutdown ends the server, and has no reply unless it refuses: the connection
-// closes.
-func (c *Client) shutdown(args [][]byte) {
-	switch {
-	case len(args) > 2 || len(args) == 2 && !is(args[1], "NOSAVE") && !is(args[1], "SAVE"):
-		c.w.Error(textSyntax)
-		return
-	case c.multi != nil:
-		c.w.Error("ERR Command not allowed inside a transaction")
-		return
-	}
-	c.server.log.Info("shutting down, as a client asked for", "client", c.addr)
-	c.end()
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
-		defer cancel()
-		c.server.Shutdown(ctx)
-	}()
-}
-
-// integer reads an integer as Redis does: without spaces, plus sign or leading
-// zeros.
-func integer(text []byte) (int64, bool) {
-	n, err := strconv.ParseInt(string(text), 10, 64)
-	return n, err == nil && strconv.FormatInt(n, 10) == string(text)
 }
 
 const textClientName = "ERR Client names cannot contain spaces, newlines or special characters."

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/bloomery/bloom/store"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -228,9 +227,6 @@ func (h *web) ready(ctx context.Context) error {
 	}
 }
 
-// kindNames are the words of the flag --layout, and one more.
-var kindNames = map[store.Kind]string{store.RedisBloom: "redisbloom", store.Paired: "paired", store.Window: "window"}
-
 // filterJSON is a filter in the list.
 type filterJSON struct {
 	Name        string  `json:"name"` // as in the metrics
@@ -259,7 +255,7 @@ func (h *web) listFilters(w http.ResponseWriter, _ *http.Request) {
 			continue // the next request finds the time
 		}
 		list.Filters = append(list.Filters, filterJSON{
-			labelOf(row.name), kindNames[row.info.Kind], row.info.Bytes, row.info.Items, row.info.Room, len(row.info.Layers),
+			labelOf(row.name), row.info.Kind.String(), row.info.Bytes, row.info.Items, row.info.Room, len(row.info.Layers),
 			row.report.Fill, max(row.report.Rate, 0), row.report.Plan.Rate, now.Sub(row.reported).Seconds(),
 		})
 	}

@@ -351,3 +351,26 @@ func isLoopback(addr net.Addr) bool {
 	}
 	return false
 }
+
+// shutdownTime is how long clients have to read their last replies after SHUTDOWN.
+const shutdownTime = 10 * time.Second
+
+// shutdown ends the server, and has no reply unless it refuses: the connection
+// closes.
+func (c *Client) shutdown(args [][]byte) {
+	switch {
+	case len(args) > 2 || len(args) == 2 && !is(args[1], "NOSAVE") && !is(args[1], "SAVE"):
+		c.w.Error(textSyntax)
+		return
+	case c.multi != nil:
+		c.w.Error("ERR Command not allowed inside a transaction")
+		return
+	}
+	c.server.log.Info("shutting down, as a client asked for", "client", c.addr)
+	c.end()
+	go func() {
+		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
+		defer cancel()
+		c.server.Shutdown(ctx)
+	}()
+}

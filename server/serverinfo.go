@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -432,4 +433,24 @@ func residentBytes() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.Sys
+}
+
+func (c *Client) wait(args [][]byte) {
+	_, ok := integer(args[1])
+	timeout, okToo := integer(args[2])
+	switch {
+	case !ok || !okToo:
+		c.w.Error(textInteger)
+	case timeout < 0:
+		c.w.Error("ERR timeout is negative")
+	default:
+		c.w.Integer(0)
+	}
+}
+
+func (c *Client) time(args [][]byte) {
+	now := time.Now()
+	c.w.Array(2)
+	c.w.BulkString(strconv.FormatInt(now.Unix(), 10))
+	c.w.BulkString(strconv.Itoa(now.Nanosecond() / 1000))
 }

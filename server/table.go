@@ -3,6 +3,7 @@ package server
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -186,4 +187,11 @@ func is(arg []byte, word string) bool {
 		}
 	}
 	return true
+}
+
+// integer reads an integer as Redis does: without spaces, plus sign or leading
+// zeros.
+func integer(text []byte) (int64, bool) {
+	n, err := strconv.ParseInt(string(text), 10, 64)
+	return n, err == nil && strconv.FormatInt(n, 10) == string(text)
 }

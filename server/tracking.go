@@ -2,6 +2,7 @@ package server
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -375,4 +376,171 @@ func (c *Client) watchBroken() bool {
 func (s *Server) clientGone(c *Client) {
 	c.stopTracking()
 	c.unwatch()
+}
+
+// maxPrefixes and maxPrefixBytes bound what every write is compared with.
+const (
+	maxPrefixes    = 64
+	maxPrefixBytes = 1 << 10
+)
+
+// clientTracking is CLIENT TRACKING ON|OFF [PREFIX p]... [BCAST] [OPTIN|OPTOUT]
+// [NOLOOP].
+func (c *Client) clientTracking(args [][]byte) {
+	mode, noLoop := trackReads, false
+	var prefixes []string
+	for i := 3; i < len(args); i++ {
+		wanted := trackNothing
+		switch {
+		case is(args[i], "BCAST"):
+			wanted = trackBroadcast
+		case is(args[i], "OPTIN"):
+			wanted = trackOptIn
+		case is(args[i], "OPTOUT"):
+			wanted = trackOptOut
+		case is(args[i], "NOLOOP"):
+			noLoop = true
+		case is(args[i], "PREFIX") && i+1 < len(args):
+			i++
+			prefixes = append(prefixes, string(args[i]))
+		case is(args[i], "REDIRECT") && i+1 < len(args):
+			c.w.Error("ERR REDIRECT is not supported: it is for RESP2. Send HELLO 3, and invalidations come on this connection")
+			return
+		default:
+			c.w.Error(textSyntax)
+			return
+		}
+		if wanted == trackNothing {
+			continue
+		}
+		if mode != trackReads && mode != wanted {
+			if mode == trackBroadcast || wanted == trackBroadcast {
+				c.w.Error("ERR OPTIN and OPTOUT are not compatible with BCAST")
+			} else {
+				c.w.Error("ERR You can't specify both OPTIN mode and OPTOUT mode")
+			}
+			return
+		}
+		mode = wanted
+	}
+	on, ok := c.onOff(args[2])
+	if !ok {
+		return
+	}
+	if !on {
+		c.stopTracking()
+		c.w.SimpleString("OK")
+		return
+	}
+	if refusal := c.refuseTracking(mode, prefixes); refusal != "" {
+		c.w.Error(refusal)
+		return
+	}
+	if mode == trackBroadcast && len(prefixes) == 0 && (c.tracking.reader == nil || len(c.trackedPrefixes()) == 0) {
+		prefixes = []string{""} // every name has it
+	}
+	c.startTracking(mode, noLoop, prefixes)
+	c.w.SimpleString("OK")
+}
+
+// refuseTracking returns the error for tracking that cannot be, or "".
+func (c *Client) refuseTracking(mode trackingMode, prefixes []string) string {
+	was := c.tracking.mode
+	switch {
+	case c.w.Protocol != 3:
+		return "ERR CLIENT TRACKING needs RESP3 here: send HELLO 3 first"
+	case len(prefixes) > 0 && mode != trackBroadcast:
+		return "ERR PREFIX option requires BCAST mode to be enabled"
+	case was != trackNothing && (was == trackBroadcast) != (mode == trackBroadcast):
+		return "ERR You can't switch BCAST mode on/off before disabling tracking for this client, and then re-enabling it with a different mode."
+	case was != trackNothing && was != mode && (mode == trackOptIn || mode == trackOptOut) && (was == trackOptIn || was == trackOptOut):
+		return "ERR You can't switch OPTIN/OPTOUT mode before disabling tracking for this client, and then re-enabling it with a different mode."
+	}
+	all := c.trackedPrefixes()
+	bytes := 0
+	for _, prefix := range prefixes {
+		for _, other := range all {
+			if strings.HasPrefix(prefix, other) || strings.HasPrefix(other, prefix) {
+				return "ERR Prefix '" + prefix + "' overlaps with an existing prefix '" + other + "'. Prefixes for a single client must not overlap."
+			}
+		}
+		all = append(all, prefix)
+	}
+	for _, prefix := range all {
+		bytes += len(prefix)
+	}
+	if len(all) > maxPrefixes || bytes > maxPrefixBytes {
+		return "ERR a client may have " + strconv.Itoa(maxPrefixes) + " prefixes of " + strconv.Itoa(maxPrefixBytes) + " bytes together, and no more"
+	}
+	return ""
+}
+
+func (c *Client) trackedPrefixes() []string {
+	if c.tracking.reader == nil {
+		return nil
+	}
+	return slices.Clone(c.tracking.reader.prefixes) // nobody else writes them
+}
+
+func (c *Client) clientTrackingInfo(args [][]byte) {
+	t := &c.tracking
+	flags := map[trackingMode][]string{
+		trackNothing: {"off"}, trackReads: {"on"}, trackOptIn: {"on", "optin"}, trackOptOut: {"on", "optout"}, trackBroadcast: {"on", "bcast"},
+	}[t.mode]
+	if t.caching != "" {
+		flags = append(flags, "caching-"+t.caching)
+	}
+	redirect := int64(-1)
+	if t.reader != nil {
+		redirect = 0
+		if t.reader.noLoop {
+			flags = append(flags, "noloop")
+		}
+	}
+	c.w.Map(3)
+	c.w.BulkString("flags")
+	c.w.Set(len(flags))
+	for _, flag := range flags {
+		c.w.BulkString(flag)
+	}
+	c.w.BulkString("redirect")
+	c.w.Integer(redirect)
+	c.w.BulkString("prefixes")
+	prefixes := c.trackedPrefixes()
+	c.w.Array(len(prefixes))
+	for _, prefix := range prefixes {
+		c.w.BulkString(prefix)
+	}
+}
+
+func (c *Client) clientCaching(args [][]byte) {
+	mode := c.tracking.mode
+	switch {
+	case mode != trackOptIn && mode != trackOptOut:
+		c.w.Error("ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled")
+		return
+	case is(args[2], "YES") && mode == trackOptIn:
+		c.tracking.caching = "yes"
+	case is(args[2], "NO") && mode == trackOptOut:
+		c.tracking.caching = "no"
+	case is(args[2], "YES"):
+		c.w.Error("ERR CLIENT CACHING YES is only valid when tracking is enabled in OPTIN mode.")
+		return
+	case is(args[2], "NO"):
+		c.w.Error("ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode.")
+		return
+	default:
+		c.w.Error(textSyntax)
+		return
+	}
+	c.tracking.decide()
+	c.w.SimpleString("OK")
+}
+
+func (c *Client) clientGetRedir(args [][]byte) {
+	if c.tracking.reader == nil {
+		c.w.Integer(-1)
+	} else {
+		c.w.Integer(0)
+	}
 }

@@ -47,7 +47,8 @@ func (c *Client) objectEncoding(args [][]byte) {
 
 func (c *Client) objectFreq(args [][]byte) {
 	if c.existing(args[2]) {
-		c.w.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
+		c.w.Error("ERR An LFU maxmemory policy is not selected, access frequency not tracked. " +
+			"Please note that when switching between policies at runtime LRU and LFU data will take some time to adjust.")
 	}
 }
 
@@ -134,7 +135,8 @@ func (c *Client) dump(args [][]byte) {
 	}
 	if size > uint64(limit) {
 		c.server.metrics.refuse(limitPayload)
-		c.w.Error(fmt.Sprintf("ERR the filter's %d bytes are too many: use BF.SCANDUMP and BF.LOADCHUNK, which go piece by piece", size) + limitSuffix(limitPayload, limit))
+		c.w.Error(fmt.Sprintf("ERR the filter's %d bytes are too many: use BF.SCANDUMP and BF.LOADCHUNK, which go piece by piece", size) +
+			limitSuffix(limitPayload, limit))
 		return
 	}
 	var payload bytes.Buffer

@@ -34,6 +34,23 @@ const (
 	String
 )
 
+// String is the word for a kind that flags, replies and messages use.
+func (k Kind) String() string {
+	switch k {
+	case None:
+		return "none"
+	case RedisBloom:
+		return "redisbloom"
+	case Paired:
+		return "paired"
+	case Window:
+		return "window"
+	case String:
+		return "string"
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
 // Spec says what filter to create.
 type Spec struct {
 	Kind     Kind

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !unix
 
 package server
 
@@ -6,3 +6,6 @@ import "math"
 
 // maxFiles is how many descriptors this process may have open; not known here.
 func maxFiles() int { return math.MaxInt32 }
+
+// processorSeconds is not known here.
+func processorSeconds() (user, system float64) { return 0, 0 }

@@ -3,10 +3,21 @@
 package server
 
 import (
+	"math"
+
 	"golang.org/x/sys/unix"
 )
 
-// processorSeconds is how long the process has computed.
+// maxFiles is how many descriptors this process may have open.
+func maxFiles() int {
+	var limit unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
+		return math.MaxInt32
+	}
+	return int(min(limit.Cur, math.MaxInt32))
+}
+
+// processorSeconds is the processor time that the process has used.
 func processorSeconds() (user, system float64) {
 	var usage unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &usage) != nil {
