@@ -36,6 +36,9 @@ run: build ## a tour: builds bin/bloomery and shows it at work on real URLs
 	@echo "== compile the tour"
 	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz
 
+tour: build ## draws what make run prints: docs/tour.svg
+	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz -svg docs/tour.svg
+
 # Ends with go test, so that the last lines are its verdict.
 test: compiler redis fmt vet 32-bit unit race purego ## everything that must pass: gofmt, vet, tests, as 32 bits, with the race detector, in pure Go
 

@@ -1,6 +1,6 @@
 // Command tour shows what Bloomery does, on a real list of URLs, as a terminal
-// session: every line behind a $ is a command that is really run. `make run`
-// runs it.
+// session: every line after a $ is a command that is really run. `make run` runs
+// it, and `make tour` draws it to docs/tour.svg.
 package main
 
 import (
@@ -19,8 +19,14 @@ import (
 func main() {
 	binary := flag.String("bloomery", "bin/bloomery", "the `program` to show")
 	urls := flag.String("urls", "testdata/urls.txt.gz", "a gzipped `file` of URLs, one a line")
+	svg := flag.String("svg", "", "draw the session to this `file`, as a terminal shows it, and print nothing")
 	flag.Parse()
-	if err := run(*binary, *urls); err != nil {
+	tour := func() error { return run(*binary, *urls) }
+	if *svg != "" {
+		session := tour
+		tour = func() error { return record(*svg, session) }
+	}
+	if err := tour(); err != nil {
 		fmt.Fprintln(os.Stderr, "tour:", err)
 		os.Exit(1)
 	}
@@ -74,7 +80,7 @@ func (t *tour) dedupe() error {
 	for _, line := range strings.SplitN(out, "\n", 4)[:3] {
 		fmt.Println("  ", line)
 	}
-	t.say("   An exact set of the same lines, beside it:")
+	t.say("   An exact set of the same lines, for comparison:")
 	fmt.Printf("                   %12s %12s\n", "dedupe", "exact set")
 	fmt.Printf("   first seen      %12d %12d\n", first, t.exact.distinct)
 	fmt.Printf("   repeated        %12d %12d\n", len(t.lines)-first, len(t.lines)-t.exact.distinct)
@@ -88,14 +94,14 @@ func (t *tour) dedupe() error {
 }
 
 func (t *tour) build() error {
-	t.say("2. Keep what was seen in a file.")
+	t.say("2. Keep what was seen, in a file.")
 	_, err := t.command("", "build", "-o", t.filter, "-n", "34000", "-p", "0.001", "--meta", "source=Debian package index, Homepage fields", t.urls)
 	return err
 }
 
 func (t *tour) known() error {
-	t.say("3. Ask it about URLs that it knows, and one that it does not. check prints what is probably there, as grep prints what matches.")
-	known := t.lines[0] + "\n" + t.lines[len(t.lines)/2] + "\nhttps://never-seen.example/\n"
+	t.say("3. Ask about two URLs that it knows and one that it does not. Like grep, check prints the lines that match.")
+	known := t.lines[0] + "\n" + t.lines[1] + "\nhttps://never-seen.example/\n"
 	if _, err := t.show(known, "check", t.filter); err != nil {
 		return err
 	}
@@ -110,7 +116,7 @@ func (t *tour) known() error {
 
 func (t *tour) unknown() error {
 	const n = 1_000_000
-	t.say("4. A million URLs that it never saw: how many does it take for known? It was built for 1 in 1000.")
+	t.say("4. A million URLs that it never saw: how many look known? It was built for 1 in 1000.")
 	var made strings.Builder
 	for i := range n {
 		fmt.Fprintf(&made, "https://host-%d.example/page/%d\n", i%9973, i)
@@ -132,7 +138,7 @@ func (t *tour) next() error {
 		"bin/bloomery dedupe FILE                 your own lines, each once; 'bloomery COMMAND --help' has examples",
 		"bin/bloomery serve --data DIR            the same filters for programs that speak to Redis:",
 		"redis-cli -p 6380 BF.ADD seen URL        in another terminal; http://127.0.0.1:6381/metrics has its numbers",
-		"docs/shell.md                            in place of sort -u, awk, anew, comm and grep -Fxf",
+		"docs/shell.md                            replaces sort -u, awk, anew, comm and grep -Fxf",
 		"README.md                                the library for Go, and what a filter does not promise",
 	} {
 		fmt.Println("  ", line)
