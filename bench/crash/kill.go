@@ -31,7 +31,7 @@ const (
 	fullCheckEvery     = 10
 	stopEvery          = 20
 
-	// One cycle in so many has backups taken under its load, and one in so many ends
+	// Every backupEvery-th cycle takes backups under its load, and some cycles end
 	// with the server's directory replaced by its backup.
 	backupEvery  = 2
 	restoreEvery = 5

@@ -70,7 +70,7 @@ var policy = []room{
 	{dir: "internal/human", may: atEngine},
 	{dir: "internal/lines", may: []string{"std", "internal/human", "golang.org/x/sys", "golang.org/x/term", "github.com/klauspost/compress", "github.com/schollz/progressbar/v3"}},
 	{dir: "internal/anyfile", may: append([]string{"interop", "internal/filterfile", "internal/human", "internal/lines", "internal/machine", "github.com/klauspost/compress"}, atStore...)},
-	// The chart draws; what it draws comes from whoever calls it.
+	// The chart draws; what it draws comes from its caller.
 	{dir: "internal/chart", may: []string{"std"}},
 	// The tour is a user: it sees the binary, not the packages.
 	{dir: "internal/tour", may: []string{"std"}},

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -101,7 +102,8 @@ func (t *tour) build() error {
 
 func (t *tour) known() error {
 	t.say("3. Ask about two URLs that it knows and one that it does not. Like grep, check prints the lines that match.")
-	known := t.lines[0] + "\n" + t.lines[1] + "\nhttps://never-seen.example/\n"
+	other := slices.IndexFunc(t.lines, func(line string) bool { return line != t.lines[0] })
+	known := t.lines[0] + "\n" + t.lines[other] + "\nhttps://never-seen.example/\n"
 	if _, err := t.show(known, "check", t.filter); err != nil {
 		return err
 	}
