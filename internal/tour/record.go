@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"html"
-	"io"
 	"math"
 	"os"
 	"strings"
@@ -13,26 +12,25 @@ import (
 // record runs the tour and draws what it printed, as a terminal shows it, to the
 // file at path: the picture in README.md.
 func record(path string, run func() error) error {
-	out, in, err := os.Pipe()
+	printed, err := os.CreateTemp("", "bloomery-tour")
 	if err != nil {
 		return err
 	}
-	printed := make(chan string)
-	go func() {
-		text, _ := io.ReadAll(out)
-		printed <- string(text)
-	}()
+	defer os.Remove(printed.Name())
+	defer printed.Close()
 	terminal := os.Stdout
-	os.Stdout = in
+	os.Stdout = printed
 	err = run()
 	os.Stdout = terminal
-	in.Close()
-	text := <-printed
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(printed.Name())
 	if err != nil {
 		return err
 	}
 	// What now? is for those who have the terminal.
-	session, _, _ := strings.Cut(text, "\nWhat now?")
+	session, _, _ := strings.Cut(string(text), "\nWhat now?")
 	return os.WriteFile(path, []byte(terminalSVG("$ make run\n"+session)), 0o644)
 }
 
