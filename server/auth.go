@@ -79,8 +79,8 @@ func (s *Server) wrongPassword(addr string) {
 	}
 }
 
-// deauthenticate takes back what a password has given, and is how a connection
-// begins.
+// deauthenticate resets the client to its initial access: none if a password is set,
+// full otherwise.
 func (c *Client) deauthenticate() {
 	if c.server.config.Password == "" {
 		c.grant(accessFull, fullUser)

@@ -21,7 +21,8 @@ const (
 	textFull      = "ERR non scaling filter is full"
 )
 
-// dispatch executes one command with all that is around it. The row may be nil.
+// dispatch checks, queues or calls one command and applies CLIENT REPLY. cmd is nil
+// for an unknown name.
 func (b *batch) dispatch(c *Client, cmd *Command, args [][]byte) {
 	start := len(c.w.Buf)
 	skip := c.replies == replySkip

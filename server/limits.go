@@ -15,8 +15,8 @@ import (
 // Config is how a server behaves. The zero value is a server without passwords
 // and TLS, that makes filters of RedisBloom's kind with RedisBloom's defaults.
 type Config struct {
-	// Filter is the filter that BF.ADD makes, and what BF.RESERVE and BF.INSERT take
-	// where they are not told. Zero fields stand for RedisBloom's defaults: 100 keys,
+	// Filter is the filter that BF.ADD makes, and the defaults of BF.RESERVE and
+	// BF.INSERT. Zero fields stand for RedisBloom's defaults: 100 keys,
 	// a rate of 0.01, growth by 2. NonScaling stands for a growth of zero.
 	Filter     store.Spec
 	NonScaling bool

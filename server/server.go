@@ -317,8 +317,8 @@ func (s *Server) beginStop(err error) (begun bool) {
 	return true
 }
 
-// fail stops the server because a commit has failed. Nobody is told that
-// anything worked any more.
+// fail stops the server because a commit has failed. From now on nothing is
+// acknowledged.
 func (s *Server) fail(err error) {
 	if s.beginStop(err) {
 		s.log.Error("the store can make nothing durable any more: stopping", "error", err)
