@@ -8,7 +8,7 @@ import (
 )
 
 // Any is a filter of whatever kind: what [Filter], [Shared], [SplitBlock],
-// [Classic], [Counting], [Scalable], [Window] and [Exceptions] have in common, and
+// [Counting], [Scalable], [Window] and [Exceptions] have in common, and
 // the filters of other programs, too. A type switch gives the kind, and a type
 // assertion what only some kinds have; those from [LoadAny] and its kin also have
 // WriteTo, Save and all methods of [Hasher] and [Metadata].
@@ -27,8 +27,8 @@ type Any interface {
 	Close() error   // see [Filter.Close]
 }
 
-// LoadAny reads the file at path, whatever kind of filter it holds; see [Load]. A
-// Classic under a scheme of [NewScheme] takes [LoadClassic]. A Window goes by the
+// LoadAny reads the file at path, whatever kind of filter it holds; see [Load]. The
+// filters of package classic are read by that package alone. A Window goes by the
 // system's clock; see [LoadWindow].
 func LoadAny(path string) (Any, error) { return load(path, anyFrom) }
 
@@ -57,7 +57,7 @@ func anyFrom(s *filterfile.File) (Any, error) {
 	case filterfile.KindSplitBlock:
 		return orNone(splitBlockFrom(s))
 	case filterfile.KindClassic:
-		return orNone(classicFrom(s, nil))
+		return nil, fmt.Errorf("%w: the file holds a Classic: use package classic", ErrVersion)
 	case filterfile.KindCounting:
 		return orNone(countingFrom(s))
 	case filterfile.KindScalable:
@@ -86,7 +86,7 @@ type Kind uint16
 const (
 	KindFilter     Kind = Kind(filterfile.KindFilter)     // [Load], [Open], [Read]
 	KindSplitBlock Kind = Kind(filterfile.KindSplitBlock) // [LoadSplitBlock]
-	KindClassic    Kind = Kind(filterfile.KindClassic)    // [LoadClassic]
+	KindClassic    Kind = Kind(filterfile.KindClassic)    // classic.Load
 	KindCounting   Kind = Kind(filterfile.KindCounting)   // [LoadCounting]
 	KindScalable   Kind = Kind(filterfile.KindScalable)   // [LoadScalable]
 	KindWindow     Kind = Kind(filterfile.KindWindow)     // [LoadWindow]

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/anyfile"
 )
 
 func TestKindOf(t *testing.T) {
@@ -54,17 +55,26 @@ func TestAny(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			loadAny, openAny, readAny, typeName := bloom.LoadAny, bloom.OpenAny, bloom.ReadAny, "*bloom."+kind.name
+			if kind.name == "Classic" {
+				for _, any := range []func(string) (bloom.Any, error){loadAny, openAny} {
+					if g, err := any(path); g != nil || !errors.Is(err, bloom.ErrVersion) || !strings.Contains(err.Error(), "package classic") {
+						t.Errorf("a Classic: %v, %v, want ErrVersion and the name of the package", g, err)
+					}
+				}
+				loadAny, openAny, readAny, typeName = anyfile.Load, anyfile.Open, anyfile.Read, "*classic.Filter"
+			}
 			for how, get := range map[string]func() (bloom.Any, error){
-				"LoadAny": func() (bloom.Any, error) { return bloom.LoadAny(path) },
-				"OpenAny": func() (bloom.Any, error) { return bloom.OpenAny(path) },
-				"ReadAny": func() (bloom.Any, error) { return bloom.ReadAny(bytes.NewReader(file), int64(len(file))) },
+				"LoadAny": func() (bloom.Any, error) { return loadAny(path) },
+				"OpenAny": func() (bloom.Any, error) { return openAny(path) },
+				"ReadAny": func() (bloom.Any, error) { return readAny(bytes.NewReader(file), int64(len(file))) },
 			} {
 				g, err := get()
 				if err != nil {
 					t.Errorf("%s of a %s: %v", how, kind.name, err)
 					continue
 				}
-				if name := fmt.Sprintf("%T", g); name != "*bloom."+kind.name {
+				if name := fmt.Sprintf("%T", g); name != typeName {
 					t.Errorf("%s of a %s returns a %s", how, kind.name, name)
 				}
 				if secret != nil {
@@ -81,7 +91,7 @@ func TestAny(t *testing.T) {
 				}
 				g.Close()
 			}
-			if g, err := bloom.ReadAny(bytes.NewReader(file), int64(len(file)-1)); g != nil || !errors.Is(err, bloom.ErrLimit) {
+			if g, err := readAny(bytes.NewReader(file), int64(len(file)-1)); g != nil || !errors.Is(err, bloom.ErrLimit) {
 				t.Errorf("ReadAny past its limit of a %s: %v, %v", kind.name, g, err)
 			}
 			f.Close()

@@ -65,7 +65,7 @@ func (c Config) NewCounting() (*Counting, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash, err := newHasher(c.Seed, c.Secret)
+	hash, err := NewHasher(c.Seed, c.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -377,7 +377,7 @@ func countingFrom(s *filterfile.File) (*Counting, error) {
 	e := s.Sections[0]
 	f := &Counting{
 		counters: kernel.Counters{Words: s.Words[0], Blocks: e.Blocks, Rows: kernel.RowsFor(int(e.Probes) / 2)},
-		Hasher:   storedHasher(s.Hash),
+		Hasher:   hashIdentity(s.Hash).Hasher(),
 		added:    s.Added,
 		plan:     pairedPlan(s.Keys, s.Rate, &e),
 		memory:   s.Memory[0],
@@ -394,7 +394,7 @@ func (f *Counting) WriteTo(w io.Writer) (int64, error) {
 }
 
 // Save writes the filter to a file at path; see [Filter.Save].
-func (f *Counting) Save(path string) error { return save(path, f.WriteTo) }
+func (f *Counting) Save(path string) error { return filterfile.Save(path, f.WriteTo) }
 
 // ReadCounting reads a filter that [Counting.WriteTo] wrote; see [Read].
 func ReadCounting(r io.Reader, limitBytes int64) (*Counting, error) {

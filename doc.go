@@ -23,10 +23,10 @@
 //	keys that leave again         Remove                    [Counting]   four times the bits
 //	a few harmful false positives these answered no         [Exceptions] those keys in memory
 //
-// Two more types set the bits of other programs: [SplitBlock] is Apache Parquet's
+// Two more set the bits of other programs: [SplitBlock] is Apache Parquet's
 // layout, one cache line per key, the fastest where p is 0.3% or more and too large
-// below; [Classic] is the filter of the textbooks, any m and k, under a numbered
-// [Scheme] of our own or of another program.
+// below. Package classic has the filter of the textbooks, any m and k, under a
+// numbered scheme of our own or of another program.
 //
 // All have the same verbs: Add and Contains for bytes, strings, integers and
 // hashes, one key at a time or many. Many at a time is several times faster, because

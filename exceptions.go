@@ -560,7 +560,7 @@ func (x *Exceptions) WriteTo(w io.Writer) (int64, error) {
 
 // Save writes the filter and its exceptions to a file at path; see
 // [Filter.Save].
-func (x *Exceptions) Save(path string) error { return save(path, x.WriteTo) }
+func (x *Exceptions) Save(path string) error { return filterfile.Save(path, x.WriteTo) }
 
 // ReadExceptions reads what [Exceptions.WriteTo] wrote; see [Read]. The exceptions
 // take more memory than room in the file, about a hundred bytes each, of which there

@@ -1,14 +1,11 @@
 package bloom
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
-	"github.com/bloomery/bloom/internal/replace"
 )
 
 // Save writes the filter to a file at path, replacing one that is there. The new
@@ -17,23 +14,7 @@ import (
 // permissions of the one it replaces, or those of any new file. A symbolic link
 // at path is replaced, not followed; anything else that is not a file, such as a
 // directory or a device, is left alone and an error.
-func (f *Filter) Save(path string) error { return save(path, f.WriteTo) }
-
-// save replaces the file at path by one that write fills.
-func save(path string, write func(io.Writer) (int64, error)) error {
-	var writing error
-	_, err := replace.Do(replace.At(path), func(file *os.File) error {
-		_, writing = write(file)
-		return writing
-	})
-	switch {
-	case err == nil || writing != nil: // which has said what it was doing
-		return writing
-	case errors.Is(err, replace.ErrNotRegular):
-		err = fmt.Errorf("%s is %w: use WriteTo for a stream", path, err)
-	}
-	return fmt.Errorf("bloom: saving: %w", err)
-}
+func (f *Filter) Save(path string) error { return filterfile.Save(path, f.WriteTo) }
 
 // Load reads the file at path into memory and verifies all of it, as [Read]
 // does. Bytes after the filter's end are an error. It takes as much memory as the

@@ -49,7 +49,7 @@ func (c Config) New() (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash, err := newHasher(c.Seed, c.Secret)
+	hash, err := NewHasher(c.Seed, c.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -332,7 +332,7 @@ func filterFrom(s *filterfile.File) (*Filter, error) {
 	plan := pairedPlan(s.Keys, s.Rate, &e)
 	f := &Filter{
 		bits:   kernel.Paired{Words: s.Words[0], Blocks: e.Blocks, Rows: kernel.RowsFor(plan.Probes / 2)},
-		Hasher: storedHasher(s.Hash),
+		Hasher: hashIdentity(s.Hash).Hasher(),
 		added:  s.Added,
 		plan:   plan,
 		memory: s.Memory[0],

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
+	"github.com/bloomery/bloom/internal/anyfile"
 )
 
 // goldenFilters are one of every kind, keyed and not, and a Classic of every
@@ -42,7 +44,7 @@ func goldenFilters(t *testing.T) map[string]kept {
 		all[name("filter")] = filter
 		all[name("splitblock")] = must[*bloom.SplitBlock](t)(config.NewSplitBlock())
 		all[name("counting")] = must[*bloom.Counting](t)(config.NewCounting())
-		all[name("classic")] = must[*bloom.Classic](t)(config.NewClassic())
+		all[name("classic")] = must[*classic.Filter](t)(classic.Config{Keys: config.Keys, Rate: config.Rate, Seed: config.Seed, Secret: config.Secret}.New())
 		all[name("scalable")] = must[*bloom.Scalable](t)(scalable.New())
 		layered := must[*bloom.Window](t)(window.New()) // two generations, of several layers each
 		for i := range n {
@@ -57,15 +59,15 @@ func goldenFilters(t *testing.T) map[string]kept {
 		}
 		all[name("exceptions")] = excepting
 	}
-	for _, s := range bloom.Schemes() {
+	for _, s := range classic.Schemes() {
 		bits, probes := uint64(2048), 7
 		switch s {
-		case bloom.SchemeSHA256MD5, bloom.SchemeMurmurFNVJS:
+		case classic.SchemeSHA256MD5, classic.SchemeMurmurFNVJS:
 			probes = 2
-		case bloom.SchemeBloomery:
+		case classic.SchemeBloomery:
 			bits = 2047
 		}
-		all["classic-"+s.Name()] = must[*bloom.Classic](t)(bloom.ClassicConfig{Keys: n, Bits: bits, Probes: probes, Scheme: s}.New())
+		all["classic-"+s.Name()] = must[*classic.Filter](t)(classic.Config{Keys: n, Bits: bits, Probes: probes, Scheme: s}.New())
 	}
 	return all
 }
@@ -128,7 +130,7 @@ func loadAny(path string) (kept, error) {
 	if kind, err := bloom.KindOf(path); err == nil && kind == bloom.KindWindow {
 		return orError(bloom.LoadWindow(path, goldenClock))
 	}
-	f, err := bloom.LoadAny(path)
+	f, err := anyfile.Load(path)
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,9 @@ type Hasher struct {
 	k0, k1 uint64 // the secret
 }
 
-func newHasher(seed uint64, secret []byte) (Hasher, error) {
+// NewHasher returns the hash of filters with this seed, or with this secret if it is
+// not nil. The error wraps [ErrConfig].
+func NewHasher(seed uint64, secret []byte) (Hasher, error) {
 	if secret == nil {
 		return Hasher{id: HashIdentity{XXH3, seed}}, nil
 	}
@@ -90,6 +92,12 @@ func newHasher(seed uint64, secret []byte) (Hasher, error) {
 	return h, nil
 }
 
+// Hasher returns the hash that has the identity. For SipHash it is locked until
+// [Hasher.SetSecret], as that of a filter read from a file.
+func (id HashIdentity) Hasher() Hasher {
+	return Hasher{id: id, locked: id.Algorithm == SipHash}
+}
+
 // stored is the identity as files have it, and hashIdentity the way back.
 func (id HashIdentity) stored() filterfile.Hash {
 	return filterfile.Hash{Algorithm: uint32(id.Algorithm), Key: id.Key}
@@ -99,14 +107,8 @@ func hashIdentity(h filterfile.Hash) HashIdentity {
 	return HashIdentity{HashAlgorithm(h.Algorithm), h.Key} // below 256: filterfile knows it
 }
 
-// storedHasher is the hasher of a filter that was read: a keyed one is locked.
-func storedHasher(h filterfile.Hash) Hasher {
-	id := hashIdentity(h)
-	return Hasher{id: id, locked: id.Algorithm == SipHash}
-}
-
-// HashIdentity says which hash fills the filter. It is zero for a [Classic] whose
-// scheme has a hash of its own; SchemeNPMBloomFilters has its seed in Key.
+// HashIdentity says which hash fills the filter. It is zero for a filter of
+// package classic whose scheme has a hash of its own.
 func (h *Hasher) HashIdentity() HashIdentity { return h.id }
 
 // NeedsSecret reports whether the filter was read from a file and is keyed: until
@@ -122,7 +124,7 @@ func (h *Hasher) SetSecret(secret []byte) error {
 	if h.id.Algorithm != SipHash {
 		return fmt.Errorf("%w: the filter was made without a secret", ErrSecret)
 	}
-	given, err := newHasher(0, secret)
+	given, err := NewHasher(0, secret)
 	if err != nil {
 		return err
 	}

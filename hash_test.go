@@ -48,13 +48,13 @@ func TestHashVectors(t *testing.T) {
 		pattern[i] = byte(167*i + 13)
 	}
 	for _, v := range vectors.XXH3 {
-		h, _ := newHasher(uint64(v.Seed), nil)
+		h, _ := NewHasher(uint64(v.Seed), nil)
 		checkHash(t, &h, pattern[:v.Len], uint64(v.Want))
 	}
 	for _, v := range vectors.Sip {
 		secret := binary.LittleEndian.AppendUint64(nil, uint64(v.K0))
 		secret = binary.LittleEndian.AppendUint64(secret, uint64(v.K1))
-		h, err := newHasher(0, secret)
+		h, err := NewHasher(0, secret)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -95,7 +95,7 @@ func TestSipHashPaper(t *testing.T) {
 	for i := range message {
 		message[i] = byte(i)
 	}
-	h, err := newHasher(0, secret)
+	h, err := NewHasher(0, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,22 +107,22 @@ func TestSipHashPaper(t *testing.T) {
 func TestSecrets(t *testing.T) {
 	secret := []byte("0123456789abcdef")
 	for _, bad := range [][]byte{{}, secret[:15], append(secret[:16:16], 'x')} {
-		if _, err := newHasher(0, bad); !errors.Is(err, ErrConfig) {
+		if _, err := NewHasher(0, bad); !errors.Is(err, ErrConfig) {
 			t.Errorf("a secret of %d bytes: %v, want ErrConfig", len(bad), err)
 		}
 	}
-	if _, err := newHasher(1, secret); !errors.Is(err, ErrConfig) {
+	if _, err := NewHasher(1, secret); !errors.Is(err, ErrConfig) {
 		t.Errorf("seed and secret: %v, want ErrConfig", err)
 	}
-	h, err := newHasher(0, secret)
+	h, err := NewHasher(0, secret)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, _ := newHasher(0, []byte("0123456789abcdeg"))
+	other, _ := NewHasher(0, []byte("0123456789abcdeg"))
 	if h.id == other.id {
 		t.Error("two secrets have one fingerprint")
 	}
-	plain, _ := newHasher(0, nil)
+	plain, _ := NewHasher(0, nil)
 	if err := plain.SetSecret(secret); !errors.Is(err, ErrSecret) {
 		t.Errorf("unlocking an unkeyed filter: %v, want ErrSecret", err)
 	}

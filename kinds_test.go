@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"pgregory.net/rapid"
 )
 
@@ -93,10 +94,10 @@ var storedKinds = []storedKind{
 	}, {
 		"Classic",
 		func(t *testing.T, secret []byte) kept {
-			return must[*bloom.Classic](t)(bloom.Config{Keys: 3000, Rate: 0.01, Secret: secret}.NewClassic())
+			return must[*classic.Filter](t)(classic.Config{Keys: 3000, Rate: 0.01, Secret: secret}.New())
 		},
-		func(path string) (kept, error) { return orError(bloom.LoadClassic(path)) },
-		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadClassic(r, limit)) },
+		func(path string) (kept, error) { return orError(classic.Load(path)) },
+		func(r io.Reader, limit int64) (kept, error) { return orError(classic.Read(r, limit)) },
 	}, {
 		"Scalable",
 		func(t *testing.T, secret []byte) kept {
@@ -203,7 +204,7 @@ func TestKindsRoundTrip(t *testing.T) {
 
 // TestClassicFiles: a file of every numbered scheme, and of a caller's.
 func TestClassicFiles(t *testing.T) {
-	own, err := bloom.NewScheme("thirds", func(at []uint64, key []byte, m uint64) {
+	own, err := classic.NewScheme("thirds", func(at []uint64, key []byte, m uint64) {
 		for i := range at {
 			at[i] = (uint64(len(key)) + uint64(i)*m/3) % m
 		}
@@ -211,8 +212,8 @@ func TestClassicFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, scheme := range append(bloom.Schemes(), own) {
-		f, err := bloom.ClassicConfig{Bits: 1 << 12, Probes: 2, Scheme: scheme}.New()
+	for _, scheme := range append(classic.Schemes(), own) {
+		f, err := classic.Config{Bits: 1 << 12, Probes: 2, Scheme: scheme}.New()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,11 +224,11 @@ func TestClassicFiles(t *testing.T) {
 		if err := f.Save(path); err != nil {
 			t.Fatal(err)
 		}
-		loaded, err := bloom.LoadClassic(path, own)
+		loaded, err := classic.Load(path, own)
 		if err != nil || !loaded.Equal(f) || loaded.Scheme().Name() != scheme.Name() || loaded.Plan() != f.Plan() {
 			t.Errorf("a filter by the scheme %v comes back as %v, %v", scheme, loaded, err)
 		}
-		if _, err := bloom.LoadClassic(path); (err != nil) != (scheme.Number() == 0) {
+		if _, err := classic.Load(path); (err != nil) != (scheme.Number() == 0) {
 			t.Errorf("the scheme %v, not given again: %v", scheme, err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 )
 
 type noted interface {
@@ -84,8 +85,8 @@ func TestDerivedKeepMetadata(t *testing.T) {
 	}
 	counting, _ := bloom.NewCounting(100, 0.01)
 	counting.SetMeta(meta)
-	classic, _ := bloom.NewClassic(100, 0.01)
-	classic.SetMeta(meta)
+	textbook, _ := classic.New(100, 0.01)
+	textbook.SetMeta(meta)
 	growing, err := filter().Growing(0)
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +110,7 @@ func TestDerivedKeepMetadata(t *testing.T) {
 	}
 	for name, f := range map[string]interface{ Meta() map[string]string }{
 		"Growing": growing, "Compact": compact, "Counting.Filter": bits, "Counting.Clone": counting.Clone(),
-		"Classic.Clone": classic.Clone(), "Share": shared, "Snapshot": snapshot, "Exceptions.Fold": folded,
+		"Classic.Clone": textbook.Clone(), "Share": shared, "Snapshot": snapshot, "Exceptions.Fold": folded,
 	} {
 		if !maps.Equal(f.Meta(), meta) {
 			t.Errorf("%s: metadata %v, want %v", name, f.Meta(), meta)
@@ -120,11 +121,11 @@ func TestDerivedKeepMetadata(t *testing.T) {
 // TestSchemeMetadata: under a caller's scheme the file names it beside the caller's
 // own metadata.
 func TestSchemeMetadata(t *testing.T) {
-	mine, err := bloom.NewScheme("mine", func(at []uint64, key []byte, m uint64) { clear(at) })
+	mine, err := classic.NewScheme("mine", func(at []uint64, key []byte, m uint64) { clear(at) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := bloom.ClassicConfig{Keys: 10, Rate: 0.01, Scheme: mine}.New()
+	f, err := classic.Config{Keys: 10, Rate: 0.01, Scheme: mine}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +143,7 @@ func TestSchemeMetadata(t *testing.T) {
 	if err := f.Save(path); err != nil {
 		t.Fatal(err)
 	}
-	g, err := bloom.LoadClassic(path, mine)
+	g, err := classic.Load(path, mine)
 	if err != nil || !maps.Equal(g.Meta(), meta) {
 		t.Errorf("it comes back with %v, %v", g.Meta(), err)
 	}

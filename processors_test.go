@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 )
 
 // TestPlansOnEveryProcessor: a plan is the same to the last bit of its rate,
@@ -42,13 +43,13 @@ func TestPlansOnEveryProcessor(t *testing.T) {
 		note(bloom.Config{Bits: m, Rate: p}.Plan())
 		note(bloom.Config{Bits: m, Keys: n}.Plan())
 		note(bloom.Config{Keys: n, Rate: max(p, 1e-8)}.PlanSplitBlock())
-		note(bloom.Config{Keys: n + 1<<14, Rate: p}.PlanClassic())
-		note(bloom.Config{Keys: n%4096 + 1, Rate: max(p, 1e-4)}.PlanClassic())
+		note(classic.Config{Keys: n + 1<<14, Rate: p}.Plan())
+		note(classic.Config{Keys: n%4096 + 1, Rate: max(p, 1e-4)}.Plan())
 		note(bloom.ScalableConfig{First: n, Rate: p}.Plan())
 		for _, p := range plans {
 			fmt.Fprintln(digest, p.Keys, math.Float64bits(p.Rate), p.Bits, p.Probes, p.Blocks)
 		}
-		for formula := bloom.FormulaTruncated; formula <= bloom.FormulaNPMBloomFilters; formula++ {
+		for formula := classic.FormulaTruncated; formula <= classic.FormulaNPMBloomFilters; formula++ {
 			m, k, err := formula.Size(n, p)
 			fmt.Fprintln(digest, m, k, err == nil)
 		}

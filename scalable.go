@@ -114,7 +114,7 @@ func (c ScalableConfig) planned() (*Scalable, Plan, error) {
 	if !(c.Rate > 0 && c.Rate < 1) {
 		return nil, Plan{}, fmt.Errorf("%w: the rate must be above 0 and below 1, not %g", ErrConfig, c.Rate)
 	}
-	hash, err := newHasher(c.Seed, c.Secret)
+	hash, err := NewHasher(c.Seed, c.Secret)
 	if err != nil {
 		return nil, Plan{}, err
 	}
@@ -534,7 +534,7 @@ func scalableFrom(s *filterfile.File) (*Scalable, error) {
 	}
 	f := &Scalable{
 		config: ScalableConfig{First: s.Keys, Rate: s.Rate, Growth: int(growth), Budget: s.Parameters[1]},
-		Hasher: storedHasher(s.Hash),
+		Hasher: hashIdentity(s.Hash).Hasher(),
 	}
 	f.note(s.Meta)
 	if HashAlgorithm(s.Hash.Algorithm) == XXH3 {
@@ -567,7 +567,7 @@ func (f *Scalable) WriteTo(w io.Writer) (int64, error) {
 }
 
 // Save writes the filter to a file at path; see [Filter.Save].
-func (f *Scalable) Save(path string) error { return save(path, f.WriteTo) }
+func (f *Scalable) Save(path string) error { return filterfile.Save(path, f.WriteTo) }
 
 // ReadScalable reads a filter that [Scalable.WriteTo] wrote; see [Read].
 func ReadScalable(r io.Reader, limitBytes int64) (*Scalable, error) {

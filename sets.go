@@ -6,7 +6,6 @@ import (
 	"math/bits"
 	"slices"
 
-	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 	"github.com/bloomery/bloom/internal/rate"
@@ -323,89 +322,6 @@ func (f *SplitBlock) sameShape(g *SplitBlock) error {
 	return sameBlocks(f.bits.Blocks, g.bits.Blocks)
 }
 
-// Union adds everything that g holds to f: f then has the very bits of a filter
-// that all keys of both were added to. The error wraps [ErrUnlike] if scheme,
-// hash, m or k differ, and then nothing has changed.
-func (f *Classic) Union(g *Classic) error {
-	f.mustBeWritable()
-	if err := f.alike(g); err != nil {
-		return err
-	}
-	orFolded(f.words, g.words, 1)
-	f.added += g.added
-	f.keepAlive()
-	g.keepAlive()
-	return nil
-}
-
-// Intersect leaves in f the bits that g has too. All keys that were added to both
-// are still found. But so are some that were added to one, or neither: f is not
-// what a filter of the common keys would be, and its rate is higher. Report's
-// Added is then at most too high. The error is as for Union.
-func (f *Classic) Intersect(g *Classic) error {
-	f.mustBeWritable()
-	if err := f.alike(g); err != nil {
-		return err
-	}
-	and(f.words, g.words)
-	f.added = min(f.added, g.added)
-	f.keepAlive()
-	g.keepAlive()
-	return nil
-}
-
-// alike refuses filters whose bits mean different things, and closed ones.
-func (f *Classic) alike(g *Classic) error {
-	f.mustBeOpen()
-	g.mustBeOpen()
-	switch {
-	case !f.scheme.is(g.scheme):
-		return fmt.Errorf("%w: one has the scheme %v, the other %v", ErrUnlike, f.scheme, g.scheme)
-	case f.id != g.id:
-		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.id, g.id)
-	case f.plan.Bits != g.plan.Bits:
-		return fmt.Errorf("%w: one has m %d, the other %d", ErrUnlike, f.plan.Bits, g.plan.Bits)
-	case f.plan.Probes != g.plan.Probes:
-		return fmt.Errorf("%w: one has k %d, the other %d", ErrUnlike, f.plan.Probes, g.plan.Probes)
-	}
-	return nil
-}
-
-// Difference takes the bits that g has out of f, and is NOT SOUND; see
-// [Filter.Difference].
-func (f *Classic) Difference(g *Classic) error {
-	f.mustBeWritable()
-	if err := f.alike(g); err != nil {
-		return err
-	}
-	andNot(f.words, g.words)
-	f.keepAlive()
-	g.keepAlive()
-	return nil
-}
-
-// Subset reports whether every bit of f is set in g; see [Filter.Subset].
-func (f *Classic) Subset(g *Classic) (bool, error) {
-	if err := f.alike(g); err != nil {
-		return false, err
-	}
-	subset := isSubset(f.words, g.words)
-	f.keepAlive()
-	g.keepAlive()
-	return subset, nil
-}
-
-// Overlap estimates how many keys f and g have in common.
-func (f *Classic) Overlap(g *Classic) (Overlap, error) {
-	if err := f.alike(g); err != nil {
-		return Overlap{}, err
-	}
-	o := overlapOf(f.words, g.words, f.plan)
-	f.keepAlive()
-	g.keepAlive()
-	return o, nil
-}
-
 // Overlap is what two filters tell of the sets they hold, by their bits (Swamidass
 // and Baldi 2007, section 2.4). All are estimates.
 //
@@ -441,18 +357,7 @@ func overlapOf(f, g []uint64, plan Plan) Overlap {
 		inG += bits.OnesCount64(g[i])
 		inEither += bits.OnesCount64(word | g[i])
 	}
-	m, k := float64(plan.Bits), float64(plan.Probes)
-	var o Overlap
-	var e1, e2, e3 float64
-	o.Keys, e1 = rate.Keys(float64(inF)/m, 0, m, k)
-	o.Others, e2 = rate.Keys(float64(inG)/m, 0, m, k)
-	o.Union, e3 = rate.Keys(float64(inEither)/m, 0, m, k)
-	o.Intersection = min(o.Keys, o.Others)
-	if !math.IsInf(o.Keys+o.Others, 1) {
-		o.Intersection = max(o.Keys+o.Others-o.Union, 0)
-	}
-	o.IntersectionError = elementary.Hypot(elementary.Hypot(e1, e2), e3)
-	return o
+	return Overlap(rate.OverlapOf(inF, inG, inEither, plan.Bits, plan.Probes))
 }
 
 func and(dst, src []uint64) {

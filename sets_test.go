@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 )
 
 // setFilter is what the kinds with set operations have in common.
@@ -36,8 +37,8 @@ func TestSets(t *testing.T) {
 		})
 	})
 	t.Run("Classic", func(t *testing.T) {
-		testSets(t, func() *bloom.Classic {
-			f, err := c.NewClassic()
+		testSets(t, func() *classic.Filter {
+			f, err := classic.Config{Keys: c.Keys, Rate: c.Rate, Bits: c.Bits}.New()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -225,7 +225,7 @@ func (f *Shared) stored() (*filterfile.File, error) {
 }
 
 // Save writes the filter to a file at path, as WriteTo does; see [Filter.Save].
-func (f *Shared) Save(path string) error { return save(path, f.WriteTo) }
+func (f *Shared) Save(path string) error { return filterfile.Save(path, f.WriteTo) }
 
 // Union adds everything that g holds to f, while others may add to both and look
 // keys up: see [Filter.Union]. What is added to g meanwhile may come along or not.

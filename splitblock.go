@@ -3,6 +3,7 @@ package bloom
 import (
 	"fmt"
 	"io"
+	"math"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -46,7 +47,7 @@ func (c Config) NewSplitBlock() (*SplitBlock, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash, err := newHasher(c.Seed, c.Secret)
+	hash, err := NewHasher(c.Seed, c.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +270,7 @@ func splitBlockFrom(s *filterfile.File) (*SplitBlock, error) {
 	e := s.Sections[0]
 	f := &SplitBlock{
 		bits:   kernel.Split{Words: s.Words[0], Blocks: e.Blocks},
-		Hasher: storedHasher(s.Hash),
+		Hasher: hashIdentity(s.Hash).Hasher(),
 		added:  s.Added,
 		plan:   Plan{Keys: s.Keys, Rate: s.Rate, Bits: e.Blocks * kernel.SplitBlockBits, Probes: splitProbes, Blocks: e.Blocks, Layout: SplitBlocks},
 		memory: s.Memory[0],
@@ -285,7 +286,7 @@ func (f *SplitBlock) WriteTo(w io.Writer) (int64, error) {
 }
 
 // Save writes the filter to a file at path; see [Filter.Save].
-func (f *SplitBlock) Save(path string) error { return save(path, f.WriteTo) }
+func (f *SplitBlock) Save(path string) error { return filterfile.Save(path, f.WriteTo) }
 
 // ReadSplitBlock reads a filter that [SplitBlock.WriteTo] wrote; see [Read].
 func ReadSplitBlock(r io.Reader, limitBytes int64) (*SplitBlock, error) {
@@ -294,3 +295,44 @@ func ReadSplitBlock(r io.Reader, limitBytes int64) (*SplitBlock, error) {
 
 // LoadSplitBlock reads the file at path; see [Load].
 func LoadSplitBlock(path string) (*SplitBlock, error) { return load(path, splitBlockFrom) }
+
+// ReadSplitBlockBits reads split blocks as Parquet stores them: 32 bytes each, of
+// eight little-endian 32-bit lanes. Memory grows as the bytes arrive. The hash is
+// XXH64 with seed 0; the plan has the number of keys that fills half of the bits. The
+// error wraps [ErrFormat] if the bytes end too early; otherwise it is
+// the plan's or the reader's.
+func ReadSplitBlockBits(r io.Reader, blocks uint64) (*SplitBlock, error) {
+	if blocks == 0 || blocks > splitBlocks.MaxBlocks {
+		return nil, fmt.Errorf("%w: from 1 to %d split blocks, not %d", ErrConfig, splitBlocks.MaxBlocks, blocks)
+	}
+	m := blocks * kernel.SplitBlockBits
+	keys := max(uint64(float64(m)*math.Ln2/splitProbes), 1)
+	plan, err := Config{Keys: keys, Bits: m}.PlanSplitBlock()
+	if err != nil {
+		return nil, err
+	}
+	words, mapping, err := filterfile.ReadWords(r, m/8, filterfile.LittleEndian)
+	if err != nil {
+		mapping.Close()
+		return nil, err
+	}
+	return &SplitBlock{
+		bits:   kernel.Split{Words: words, Blocks: blocks},
+		Hasher: HashIdentity{XXH64, 0}.Hasher(),
+		plan:   plan,
+		memory: mapping,
+	}, nil
+}
+
+// WriteBits writes the blocks, and nothing else, as Parquet stores them; see
+// [ReadSplitBlockBits]. Parquet's readers understand them only if the hash is
+// XXH64 with seed 0.
+func (f *SplitBlock) WriteBits(w io.Writer) (int64, error) {
+	f.mustBeOpen()
+	defer f.keepAlive()
+	reorder := filterfile.LittleEndian
+	if memory.LittleEndian {
+		reorder = nil
+	}
+	return filterfile.WriteWords(w, f.bits.Words, uint64(len(f.bits.Words))*8, reorder)
+}

@@ -94,7 +94,7 @@ func (c Config) Create(path string, meta map[string]string) (*Filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash, err := newHasher(c.Seed, c.Secret)
+	hash, err := NewHasher(c.Seed, c.Secret)
 	if err != nil {
 		return nil, err
 	}

@@ -127,7 +127,7 @@ func (c WindowConfig) New() (*Window, error) {
 	if err != nil {
 		return nil, err
 	}
-	hash, err := newHasher(c.Seed, c.Secret)
+	hash, err := NewHasher(c.Seed, c.Secret)
 	if err != nil {
 		return nil, err
 	}
@@ -518,8 +518,8 @@ func windowFrom(s *filterfile.File, now func() time.Time) (*Window, error) {
 	if err != nil {
 		return nil, err
 	}
-	layers := layersFrom(s, storedHasher(s.Hash))
-	w, err := c.empty(c.firstLike(s.Sections), storedHasher(s.Hash), c.Generations+2-generations)
+	layers := layersFrom(s, hashIdentity(s.Hash).Hasher())
+	w, err := c.empty(c.firstLike(s.Sections), hashIdentity(s.Hash).Hasher(), c.Generations+2-generations)
 	if err != nil {
 		return nil, err
 	}
@@ -555,7 +555,7 @@ func (w *Window) WriteTo(to io.Writer) (int64, error) {
 }
 
 // Save writes the window to a file at path; see [Filter.Save].
-func (w *Window) Save(path string) error { return save(path, w.WriteTo) }
+func (w *Window) Save(path string) error { return filterfile.Save(path, w.WriteTo) }
 
 // ReadWindow reads a window that [Window.WriteTo] wrote; see [Read]. now is its
 // clock from then on, nil for the system's; time goes on while a window lies in

@@ -10,6 +10,7 @@ import (
 	"math"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 )
 
 // The format of github.com/bits-and-blooms/bloom/v3, WriteTo and MarshalBinary;
@@ -34,7 +35,7 @@ import (
 var bitsAndBloomsFormat = &Format{
 	Name:    "bits-and-blooms",
 	About:   "Go: github.com/bits-and-blooms/bloom/v3 and github.com/willf/bloom, WriteTo or MarshalBinary",
-	Schemes: []bloom.Scheme{bloom.SchemeBitsAndBlooms},
+	Schemes: []classic.Scheme{classic.SchemeBitsAndBlooms},
 	Matches: isBitsAndBlooms,
 	read: func(r io.Reader, o Options) (*File, error) {
 		f, form, err := readBitsAndBlooms(r)
@@ -44,19 +45,19 @@ var bitsAndBloomsFormat = &Format{
 		return &File{Filter: f, Details: form.details(), state: form}, nil
 	},
 	write: func(w io.Writer, f *File) error {
-		classic, err := f.classicUnder(bloom.SchemeBitsAndBlooms)
+		filter, err := f.classicUnder(classic.SchemeBitsAndBlooms)
 		if err != nil {
 			return err
 		}
 		form, _ := f.state.(bitsAndBlooms)
-		return form.write(w, classic)
+		return form.write(w, filter)
 	},
 }
 
 var bitsAndBloomsJSONFormat = &Format{
 	Name:    "bits-and-blooms-json",
 	About:   "Go: github.com/bits-and-blooms/bloom/v3, MarshalJSON",
-	Schemes: []bloom.Scheme{bloom.SchemeBitsAndBlooms},
+	Schemes: []classic.Scheme{classic.SchemeBitsAndBlooms},
 	Matches: func(head []byte, _ int64) bool {
 		return jsonLike(head, map[string]string{"m": jsonDigits, "k": jsonDigits, "b": `"`}, "b")
 	},
@@ -68,12 +69,12 @@ var bitsAndBloomsJSONFormat = &Format{
 		return &File{Filter: f, Details: form.details(), state: form}, nil
 	},
 	write: func(w io.Writer, f *File) error {
-		classic, err := f.classicUnder(bloom.SchemeBitsAndBlooms)
+		filter, err := f.classicUnder(classic.SchemeBitsAndBlooms)
 		if err != nil {
 			return err
 		}
 		form, _ := f.state.(bitsAndBlooms)
-		return form.writeJSON(w, classic)
+		return form.writeJSON(w, filter)
 	},
 }
 
@@ -90,28 +91,28 @@ const (
 
 // ReadBitsAndBlooms reads a filter that bits-and-blooms' WriteTo or MarshalBinary
 // wrote, and no byte more. The error wraps [bloom.ErrFormat] or is the reader's.
-func ReadBitsAndBlooms(r io.Reader) (*bloom.Classic, error) {
+func ReadBitsAndBlooms(r io.Reader) (*classic.Filter, error) {
 	f, _, err := readBitsAndBlooms(r)
 	return f, err
 }
 
 // WriteBitsAndBlooms writes a filter as bits-and-blooms' WriteTo does, for its
 // ReadFrom or UnmarshalBinary. The error wraps [ErrScheme] if the filter is not of
-// [bloom.SchemeBitsAndBlooms].
-func WriteBitsAndBlooms(w io.Writer, f *bloom.Classic) error {
+// [classic.SchemeBitsAndBlooms].
+func WriteBitsAndBlooms(w io.Writer, f *classic.Filter) error {
 	return bitsAndBloomsFormat.write(w, &File{Filter: f})
 }
 
 // ReadBitsAndBloomsJSON reads a filter that bits-and-blooms' MarshalJSON wrote,
 // and r to its end. The errors are those of [ReadBitsAndBlooms].
-func ReadBitsAndBloomsJSON(r io.Reader) (*bloom.Classic, error) {
+func ReadBitsAndBloomsJSON(r io.Reader) (*classic.Filter, error) {
 	f, _, err := readBitsAndBloomsJSON(r)
 	return f, err
 }
 
 // WriteBitsAndBloomsJSON writes a filter as bits-and-blooms' MarshalJSON does; see
 // [WriteBitsAndBlooms].
-func WriteBitsAndBloomsJSON(w io.Writer, f *bloom.Classic) error {
+func WriteBitsAndBloomsJSON(w io.Writer, f *classic.Filter) error {
 	return bitsAndBloomsJSONFormat.write(w, &File{Filter: f})
 }
 
@@ -142,14 +143,14 @@ type byteOrder interface {
 	binary.AppendByteOrder
 }
 
-func (s bitsAndBlooms) order() (byteOrder, bloom.BitOrder) {
+func (s bitsAndBlooms) order() (byteOrder, classic.BitOrder) {
 	if s.isLittleEndian {
-		return binary.LittleEndian, bloom.LittleEndianWords
+		return binary.LittleEndian, classic.LittleEndianWords
 	}
-	return binary.BigEndian, bloom.BigEndianWords
+	return binary.BigEndian, classic.BigEndianWords
 }
 
-func readBitsAndBlooms(r io.Reader) (*bloom.Classic, bitsAndBlooms, error) {
+func readBitsAndBlooms(r io.Reader) (*classic.Filter, bitsAndBlooms, error) {
 	head := make([]byte, 16)
 	if _, err := io.ReadFull(r, head); err != nil {
 		return nil, bitsAndBlooms{}, readError(err)
@@ -157,7 +158,7 @@ func readBitsAndBlooms(r io.Reader) (*bloom.Classic, bitsAndBlooms, error) {
 	return readGoBitSet(r, binary.BigEndian.Uint64(head), binary.BigEndian.Uint64(head[8:]))
 }
 
-func readBitsAndBloomsJSON(r io.Reader) (*bloom.Classic, bitsAndBlooms, error) {
+func readBitsAndBloomsJSON(r io.Reader) (*classic.Filter, bitsAndBlooms, error) {
 	var m, k int64
 	var bitSet []byte
 	isStandard := false
@@ -194,7 +195,7 @@ func readBitsAndBloomsJSON(r io.Reader) (*bloom.Classic, bitsAndBlooms, error) {
 }
 
 // readGoBitSet reads length and words.
-func readGoBitSet(r io.Reader, m, k uint64) (*bloom.Classic, bitsAndBlooms, error) {
+func readGoBitSet(r io.Reader, m, k uint64) (*classic.Filter, bitsAndBlooms, error) {
 	var form bitsAndBlooms
 	raw := make([]byte, 8)
 	if _, err := io.ReadFull(r, raw); err != nil {
@@ -206,7 +207,7 @@ func readGoBitSet(r io.Reader, m, k uint64) (*bloom.Classic, bitsAndBlooms, erro
 	}
 	form.isLittleEndian = isLittle
 	_, order := form.order()
-	c := bloom.ClassicConfig{Bits: m, Probes: int(min(k, math.MaxInt32)), Scheme: bloom.SchemeBitsAndBlooms}
+	c := classic.Config{Bits: m, Probes: int(min(k, math.MaxInt32)), Scheme: classic.SchemeBitsAndBlooms}
 	if length > m {
 		form.surplus = length - m
 		f, err := form.readLonger(r, c)
@@ -218,7 +219,7 @@ func readGoBitSet(r io.Reader, m, k uint64) (*bloom.Classic, bitsAndBlooms, erro
 			return nil, form, readError(err)
 		}
 		if length > 0 { // what lies behind the last bit does not count in that program
-			if _, err := (bloom.ClassicConfig{Bits: length, Probes: 1, Scheme: c.Scheme}).ReadBits(bytes.NewReader(short), order); err != nil {
+			if _, err := (classic.Config{Bits: length, Probes: 1, Scheme: c.Scheme}).ReadBits(bytes.NewReader(short), order); err != nil {
 				return nil, form, err
 			}
 		}
@@ -229,7 +230,7 @@ func readGoBitSet(r io.Reader, m, k uint64) (*bloom.Classic, bitsAndBlooms, erro
 }
 
 // readLonger reads a bit set that goes on behind m, and leaves the surplus out.
-func (s bitsAndBlooms) readLonger(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) {
+func (s bitsAndBlooms) readLonger(r io.Reader, c classic.Config) (*classic.Filter, error) {
 	inBytes, order := s.order()
 	words := io.LimitReader(r, int64(c.Bits/64*8))
 	if c.Bits%64 != 0 {
@@ -293,7 +294,7 @@ func bitSetLength(raw []byte, m uint64) (length uint64, isLittle, ok bool) {
 	return big, false, false
 }
 
-func (s bitsAndBlooms) write(w io.Writer, f *bloom.Classic) error {
+func (s bitsAndBlooms) write(w io.Writer, f *classic.Filter) error {
 	head := binary.BigEndian.AppendUint64(nil, f.Plan().Bits)
 	head = binary.BigEndian.AppendUint64(head, uint64(f.Plan().Probes))
 	if _, err := w.Write(head); err != nil {
@@ -302,7 +303,7 @@ func (s bitsAndBlooms) write(w io.Writer, f *bloom.Classic) error {
 	return s.writeBitSet(w, f)
 }
 
-func (s bitsAndBlooms) writeBitSet(w io.Writer, f *bloom.Classic) error {
+func (s bitsAndBlooms) writeBitSet(w io.Writer, f *classic.Filter) error {
 	bytes, bits := s.order()
 	if _, err := w.Write(bytes.AppendUint64(nil, f.Plan().Bits)); err != nil {
 		return err
@@ -311,7 +312,7 @@ func (s bitsAndBlooms) writeBitSet(w io.Writer, f *bloom.Classic) error {
 	return err
 }
 
-func (s bitsAndBlooms) writeJSON(w io.Writer, f *bloom.Classic) error {
+func (s bitsAndBlooms) writeJSON(w io.Writer, f *classic.Filter) error {
 	out := bufio.NewWriter(w)
 	fmt.Fprintf(out, `{"m":%d,"k":%d,"b":"`, f.Plan().Bits, f.Plan().Probes)
 	encoding := base64.URLEncoding

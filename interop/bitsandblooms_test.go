@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 )
 
@@ -39,7 +40,7 @@ func TestBitsAndBlooms(t *testing.T) {
 		if p := file.Plan(); p.Bits != w.M || p.Probes != w.K {
 			t.Errorf("%s: m %d, k %d, want %d and %d", w.Name, p.Bits, p.Probes, w.M, w.K)
 		}
-		made := newClassic(t, bloom.ClassicConfig{Bits: w.M, Probes: w.K, Scheme: bloom.SchemeBitsAndBlooms})
+		made := newClassic(t, classic.Config{Bits: w.M, Probes: w.K, Scheme: classic.SchemeBitsAndBlooms})
 		w.fill(made, keys)
 		var b bytes.Buffer
 		if err := interop.WriteBitsAndBlooms(&b, made); err != nil || !bytes.Equal(b.Bytes(), data) {

@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 )
 
 // The formats of the npm package bloomfilter, Jason Davies' bloomfilter.js. Bit i
@@ -22,13 +23,13 @@ import (
 //
 // The two are told apart by the JSON, an object or an array. What nothing in an
 // array tells is the hash: up to version 0.0.18 it is
-// [bloom.SchemeBloomFilterJS32], since 0.0.21 [bloom.SchemeBloomFilterJS64]. The
+// [classic.SchemeBloomFilterJS32], since 0.0.21 [classic.SchemeBloomFilterJS64]. The
 // wrong one answers, without any error, at random.
 
 var bloomFilterJSFormat = &Format{
 	Name:    "bloomfilter.js",
 	About:   "JavaScript: npm bloomfilter 1.x, JSON of a BloomFilter",
-	Schemes: []bloom.Scheme{bloom.SchemeBloomFilterJS64},
+	Schemes: []classic.Scheme{classic.SchemeBloomFilterJS64},
 	Matches: func(head []byte, _ int64) bool {
 		return jsonLike(head, map[string]string{"buckets": "[", "k": jsonDigits}, "buckets")
 	},
@@ -40,13 +41,13 @@ var bloomFilterJSFormat = &Format{
 		return &File{Filter: f}, nil
 	},
 	write: func(w io.Writer, f *File) error {
-		classic, err := f.classicUnder(bloom.SchemeBloomFilterJS64)
+		filter, err := f.classicUnder(classic.SchemeBloomFilterJS64)
 		if err != nil {
 			return err
 		}
 		out := bufio.NewWriter(w)
-		fmt.Fprintf(out, `{"version":1,"m":%d,"k":%d,"buckets":`, classic.Plan().Bits, classic.Plan().Probes)
-		if err := writeBuckets(out, classic, false); err != nil {
+		fmt.Fprintf(out, `{"version":1,"m":%d,"k":%d,"buckets":`, filter.Plan().Bits, filter.Plan().Probes)
+		if err := writeBuckets(out, filter, false); err != nil {
 			return err
 		}
 		out.WriteByte('}')
@@ -57,10 +58,10 @@ var bloomFilterJSFormat = &Format{
 var bloomFilterJSArrayFormat = &Format{
 	Name:    "bloomfilter.js-array",
 	About:   "JavaScript: npm bloomfilter 0.0.x, JSON of the array of buckets",
-	Schemes: []bloom.Scheme{bloom.SchemeBloomFilterJS64, bloom.SchemeBloomFilterJS32},
+	Schemes: []classic.Scheme{classic.SchemeBloomFilterJS64, classic.SchemeBloomFilterJS32},
 	Needs:   "the scheme, bloomfilter.js-32 (up to version 0.0.18) or bloomfilter.js-64, and k",
 	read: func(r io.Reader, o Options) (*File, error) {
-		c := bloom.ClassicConfig{Scheme: o.Scheme, Bits: o.Bits, Probes: o.Probes}
+		c := classic.Config{Scheme: o.Scheme, Bits: o.Bits, Probes: o.Probes}
 		f, isUnsigned, err := readBucketArray(r, c)
 		if err != nil {
 			return nil, err
@@ -68,13 +69,13 @@ var bloomFilterJSArrayFormat = &Format{
 		return &File{Filter: f, state: bucketArray{isUnsigned}}, nil
 	},
 	write: func(w io.Writer, f *File) error {
-		classic, err := f.classicUnder(bloom.SchemeBloomFilterJS32, bloom.SchemeBloomFilterJS64)
+		filter, err := f.classicUnder(classic.SchemeBloomFilterJS32, classic.SchemeBloomFilterJS64)
 		if err != nil {
 			return err
 		}
 		out := bufio.NewWriter(w)
 		array, _ := f.state.(bucketArray)
-		if err := writeBuckets(out, classic, !array.isUnsigned); err != nil {
+		if err := writeBuckets(out, filter, !array.isUnsigned); err != nil {
 			return err
 		}
 		return out.Flush()
@@ -86,7 +87,7 @@ type bucketArray struct{ isUnsigned bool }
 
 // ReadBloomFilterJS reads the JSON of a filter of bloomfilter.js 1.x, and r to its
 // end. The error wraps [bloom.ErrFormat], [bloom.ErrVersion], or is the reader's.
-func ReadBloomFilterJS(r io.Reader) (*bloom.Classic, error) {
+func ReadBloomFilterJS(r io.Reader) (*classic.Filter, error) {
 	var (
 		version    = int64(1)
 		m, k       int64
@@ -126,36 +127,36 @@ func ReadBloomFilterJS(r io.Reader) (*bloom.Classic, error) {
 	case hasM && uint64(m) != list.m():
 		return nil, fmt.Errorf("%w: m is %d, but the buckets have %d bits", bloom.ErrFormat, m, list.m())
 	}
-	return list.filter(bloom.SchemeBloomFilterJS64, int(k))
+	return list.filter(classic.SchemeBloomFilterJS64, int(k))
 }
 
 // WriteBloomFilterJS writes the JSON of bloomfilter.js 1.x. The error wraps
-// [ErrScheme] if the filter is not of [bloom.SchemeBloomFilterJS64].
-func WriteBloomFilterJS(w io.Writer, f *bloom.Classic) error {
+// [ErrScheme] if the filter is not of [classic.SchemeBloomFilterJS64].
+func WriteBloomFilterJS(w io.Writer, f *classic.Filter) error {
 	return bloomFilterJSFormat.write(w, &File{Filter: f})
 }
 
 // ReadBloomFilterJSArray reads a JSON array of buckets, signed or unsigned, and r
-// to its end. scheme, [bloom.SchemeBloomFilterJS32] or
-// [bloom.SchemeBloomFilterJS64], and k are not in it. The error wraps
+// to its end. scheme, [classic.SchemeBloomFilterJS32] or
+// [classic.SchemeBloomFilterJS64], and k are not in it. The error wraps
 // [bloom.ErrFormat]; [bloom.ErrConfig] if scheme or k is not to be; or is the
 // reader's.
-func ReadBloomFilterJSArray(r io.Reader, scheme bloom.Scheme, k int) (*bloom.Classic, error) {
-	f, _, err := readBucketArray(r, bloom.ClassicConfig{Scheme: scheme, Probes: k})
+func ReadBloomFilterJSArray(r io.Reader, scheme classic.Scheme, k int) (*classic.Filter, error) {
+	f, _, err := readBucketArray(r, classic.Config{Scheme: scheme, Probes: k})
 	return f, err
 }
 
 // WriteBloomFilterJSArray writes the buckets as a JSON array of signed numbers,
 // as version 0.0.x had them. k is not in it. The error wraps [ErrScheme] if the
 // filter is of neither of bloomfilter.js' schemes.
-func WriteBloomFilterJSArray(w io.Writer, f *bloom.Classic) error {
+func WriteBloomFilterJSArray(w io.Writer, f *classic.Filter) error {
 	return bloomFilterJSArrayFormat.write(w, &File{Filter: f})
 }
 
-func readBucketArray(r io.Reader, c bloom.ClassicConfig) (f *bloom.Classic, isUnsigned bool, err error) {
-	if c.Scheme != bloom.SchemeBloomFilterJS32 && c.Scheme != bloom.SchemeBloomFilterJS64 {
+func readBucketArray(r io.Reader, c classic.Config) (f *classic.Filter, isUnsigned bool, err error) {
+	if c.Scheme != classic.SchemeBloomFilterJS32 && c.Scheme != classic.SchemeBloomFilterJS64 {
 		return nil, false, fmt.Errorf("%w: name the scheme of the array: %v up to version 0.0.18, %v since 0.0.21",
-			bloom.ErrConfig, bloom.SchemeBloomFilterJS32, bloom.SchemeBloomFilterJS64)
+			bloom.ErrConfig, classic.SchemeBloomFilterJS32, classic.SchemeBloomFilterJS64)
 	}
 	if c.Probes < 1 || c.Probes > 255 {
 		return nil, false, fmt.Errorf("%w: k is not in the array: give it, from 1 to 255, not %d", bloom.ErrConfig, c.Probes)
@@ -196,17 +197,17 @@ func (b *buckets) read(j *jsonReader) error {
 
 func (b *buckets) m() uint64 { return uint64(len(b.bytes)) * 8 }
 
-func (b *buckets) filter(scheme bloom.Scheme, k int) (*bloom.Classic, error) {
+func (b *buckets) filter(scheme classic.Scheme, k int) (*classic.Filter, error) {
 	if len(b.bytes) == 0 {
 		return nil, fmt.Errorf("%w: there are no buckets", bloom.ErrFormat)
 	}
-	c := bloom.ClassicConfig{Bits: b.m(), Probes: k, Scheme: scheme}
-	return classicOf(c, bytes.NewReader(b.bytes), bloom.LowBitFirst)
+	c := classic.Config{Bits: b.m(), Probes: k, Scheme: scheme}
+	return classicOf(c, bytes.NewReader(b.bytes), classic.LowBitFirst)
 }
 
-func writeBuckets(w *bufio.Writer, f *bloom.Classic, signed bool) error {
+func writeBuckets(w *bufio.Writer, f *classic.Filter, signed bool) error {
 	w.WriteByte('[')
-	if _, err := f.WriteBits(&bucketWriter{to: w, signed: signed}, bloom.LowBitFirst); err != nil {
+	if _, err := f.WriteBits(&bucketWriter{to: w, signed: signed}, classic.LowBitFirst); err != nil {
 		return err
 	}
 	return w.WriteByte(']')

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 )
 
@@ -45,12 +46,12 @@ func TestBloomFilterJS(t *testing.T) {
 		for _, version := range []struct {
 			format   string
 			o        interop.Options
-			scheme   bloom.Scheme
+			scheme   classic.Scheme
 			text     []byte
 			contains map[string]bool
 		}{
-			{"bloomfilter.js", interop.Options{}, bloom.SchemeBloomFilterJS64, []byte(w.JSON), w.V1},
-			{"bloomfilter.js-array", interop.Options{Scheme: bloom.SchemeBloomFilterJS32, Probes: w.K, Bits: w.M}, bloom.SchemeBloomFilterJS32, compact.Bytes(), w.V0},
+			{"bloomfilter.js", interop.Options{}, classic.SchemeBloomFilterJS64, []byte(w.JSON), w.V1},
+			{"bloomfilter.js-array", interop.Options{Scheme: classic.SchemeBloomFilterJS32, Probes: w.K, Bits: w.M}, classic.SchemeBloomFilterJS32, compact.Bytes(), w.V0},
 		} {
 			p := program{Name: w.Name + " as " + version.format, Inserted: w.Inserted, Bulk: w.Bulk, Contains: version.contains}
 			file := mustRewrite(t, version.format, version.text, version.o)
@@ -58,7 +59,7 @@ func TestBloomFilterJS(t *testing.T) {
 			if plan := file.Plan(); plan.Bits != w.Rounded || plan.Probes != w.K {
 				t.Errorf("%s: m %d, k %d, want %d and %d", p.Name, plan.Bits, plan.Probes, w.Rounded, w.K)
 			}
-			made := &interop.File{Filter: newClassic(t, bloom.ClassicConfig{Bits: w.M, Probes: w.K, Scheme: version.scheme})}
+			made := &interop.File{Filter: newClassic(t, classic.Config{Bits: w.M, Probes: w.K, Scheme: version.scheme})}
 			p.fill(made, keys)
 			if got := written(t, made, version.format); !bytes.Equal(got, version.text) {
 				t.Errorf("%s: made from its keys it is %.80s..., want %.80s...", p.Name, got, version.text)
@@ -68,7 +69,7 @@ func TestBloomFilterJS(t *testing.T) {
 			}
 			absent++
 			want := w.BulkAbsent.V1
-			if version.scheme == bloom.SchemeBloomFilterJS32 {
+			if version.scheme == classic.SchemeBloomFilterJS32 {
 				want = w.BulkAbsent.V0
 			}
 			found := w.BulkAbsent.foundAmong(func(i int) bool { return file.Contains(fmt.Appendf(nil, w.BulkAbsent.Fmt, i)) })
@@ -109,7 +110,7 @@ func TestBloomFilterJSArrays(t *testing.T) {
 	if got := written(t, v1, "bloomfilter.js-array"); string(got) != "[-1,1]" {
 		t.Errorf("as an array it is %s, want [-1,1]", got)
 	}
-	o := interop.Options{Scheme: bloom.SchemeBloomFilterJS64, Probes: 2}
+	o := interop.Options{Scheme: classic.SchemeBloomFilterJS64, Probes: 2}
 	signed := mustRewrite(t, "bloomfilter.js-array", []byte("[-1,1]"), o)
 	unsigned := mustRewrite(t, "bloomfilter.js-array", []byte("[4294967295,1]"), o)
 	if !equal(signed, unsigned) || !equal(signed, v1) {
@@ -119,11 +120,11 @@ func TestBloomFilterJSArrays(t *testing.T) {
 		t.Errorf("as JSON it is %s", got)
 	}
 	var b bytes.Buffer
-	if err := interop.WriteBloomFilterJSArray(&b, signed.Filter.(*bloom.Classic)); err != nil {
+	if err := interop.WriteBloomFilterJSArray(&b, signed.Filter.(*classic.Filter)); err != nil {
 		t.Fatal(err)
 	}
-	f, err := interop.ReadBloomFilterJSArray(&b, bloom.SchemeBloomFilterJS64, 2)
-	if err != nil || !f.Equal(signed.Filter.(*bloom.Classic)) {
+	f, err := interop.ReadBloomFilterJSArray(&b, classic.SchemeBloomFilterJS64, 2)
+	if err != nil || !f.Equal(signed.Filter.(*classic.Filter)) {
 		t.Errorf("written and read again: %v, %v", f, err)
 	}
 }
@@ -146,7 +147,7 @@ func TestBloomFilterJSRefuses(t *testing.T) {
 		{"buckets in buckets", `{"k":2,"buckets":` + strings.Repeat("[", 1<<20), bloom.ErrFormat},
 	})
 	refuse(t, "bloomfilter.js", interop.Options{Limit: 20}, []refusal{{"over the limit", good, bloom.ErrLimit}})
-	o := interop.Options{Scheme: bloom.SchemeBloomFilterJS32, Probes: 2}
+	o := interop.Options{Scheme: classic.SchemeBloomFilterJS32, Probes: 2}
 	refuse(t, "bloomfilter.js-array", o, []refusal{
 		{"empty", ``, bloom.ErrFormat},
 		{"no buckets", `[]`, bloom.ErrFormat},
@@ -160,9 +161,9 @@ func TestBloomFilterJSRefuses(t *testing.T) {
 	refuse(t, "bloomfilter.js-array", o, []refusal{{"fewer bits", `[1,2]`, bloom.ErrFormat}})
 	for _, o := range []interop.Options{
 		{Probes: 2},
-		{Scheme: bloom.SchemeBloomFilterJS64},
-		{Scheme: bloom.SchemeBloomFilterJS64, Probes: 256},
-		{Scheme: bloom.SchemeGuava64, Probes: 2},
+		{Scheme: classic.SchemeBloomFilterJS64},
+		{Scheme: classic.SchemeBloomFilterJS64, Probes: 256},
+		{Scheme: classic.SchemeGuava64, Probes: 2},
 	} {
 		refuse(t, "bloomfilter.js-array", o, []refusal{{"bad options", `[1,2]`, bloom.ErrConfig}})
 	}
@@ -180,6 +181,6 @@ func FuzzBloomFilterJS(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		fuzzed(t, "bloomfilter.js", interop.Options{}, data)
-		fuzzed(t, "bloomfilter.js-array", interop.Options{Scheme: bloom.SchemeBloomFilterJS32, Probes: 3}, data)
+		fuzzed(t, "bloomfilter.js-array", interop.Options{Scheme: classic.SchemeBloomFilterJS32, Probes: 3}, data)
 	})
 }

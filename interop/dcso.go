@@ -14,6 +14,7 @@ import (
 	"strconv"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/elementary"
 )
 
@@ -34,9 +35,9 @@ import (
 //
 // Each has 8 bytes, the lowest first. The whole may be in gzip.
 type DCSO struct {
-	// Filter has the bits, under [bloom.SchemeDCSO]. At some m, powers of two
+	// Filter has the bits, under [classic.SchemeDCSO]. At some m, powers of two
 	// among them, its rate is far above Rate.
-	Filter *bloom.Classic
+	Filter *classic.Filter
 
 	Flags    uint64  // as in the file; poppy's optimisation level is in the second byte
 	Capacity uint64  // n, as in the file; Filter.Plan().Keys may differ where this cannot be
@@ -59,7 +60,7 @@ const (
 var dcsoFormat = &Format{
 	Name:    "dcso",
 	About:   "DCSO/bloom version 1, flor, poppy version 1 (CIRCL hashlookup), also in gzip",
-	Schemes: []bloom.Scheme{bloom.SchemeDCSO},
+	Schemes: []classic.Scheme{classic.SchemeDCSO},
 	Matches: matchesDCSO,
 	plans:   true,
 	read: func(r io.Reader, o Options) (*File, error) {
@@ -80,17 +81,17 @@ var dcsoFormat = &Format{
 		return d.file(), nil
 	},
 	write: func(w io.Writer, f *File) error {
-		classic, err := f.classicUnder(bloom.SchemeDCSO)
+		filter, err := f.classicUnder(classic.SchemeDCSO)
 		if err != nil {
 			return err
 		}
-		d := NewDCSO(classic)
+		d := NewDCSO(filter)
 		if was, ok := f.state.(*DCSO); ok {
 			*d = *was
-			d.Filter = classic
+			d.Filter = filter
 		}
 		d.Data = f.Data
-		if r := classic.Report(); d.count == 0 && r.Added == 0 && !math.IsInf(r.Keys, 1) {
+		if r := filter.Report(); d.count == 0 && r.Added == 0 && !math.IsInf(r.Keys, 1) {
 			d.count = uint64(math.Round(r.Keys)) // the filter came from a file without N
 		}
 		return d.Write(w)
@@ -108,10 +109,10 @@ func (d *DCSO) file() *File {
 	return &File{Filter: d.Filter, Data: d.Data, Details: details, Unplanned: d.Capacity != d.Filter.Plan().Keys, state: d}
 }
 
-// NewDCSO is what to write for a filter of [bloom.SchemeDCSO]: n is the plan's
+// NewDCSO is what to write for a filter of [classic.SchemeDCSO]: n is the plan's
 // Keys, and p the shortest number from which DCSO's formula makes m of n, as some
 // readers work it out again. Where there is none, it is the plan's Rate.
-func NewDCSO(f *bloom.Classic) *DCSO {
+func NewDCSO(f *classic.Filter) *DCSO {
 	plan := f.Plan()
 	return &DCSO{Filter: f, Flags: dcsoVersion, Capacity: plan.Keys, Rate: dcsoRate(plan)}
 }
@@ -123,7 +124,7 @@ func dcsoRate(plan bloom.Plan) float64 {
 		if err != nil {
 			break
 		}
-		if m, k, err := bloom.FormulaDCSO.Size(plan.Keys, p); err == nil && m == plan.Bits && k == plan.Probes {
+		if m, k, err := classic.FormulaDCSO.Size(plan.Keys, p); err == nil && m == plan.Bits && k == plan.Probes {
 			return p
 		}
 	}
@@ -161,7 +162,7 @@ func ReadDCSO(r io.Reader, limitBytes int64) (*DCSO, error) {
 		return nil, err
 	}
 	d.Gzip = isGzip
-	if d.Filter, err = c.ReadBits(r, bloom.LittleEndianWords); err != nil {
+	if d.Filter, err = c.ReadBits(r, classic.LittleEndianWords); err != nil {
 		return nil, err
 	}
 	if d.Data, err = io.ReadAll(r); err != nil {
@@ -173,7 +174,7 @@ func ReadDCSO(r io.Reader, limitBytes int64) (*DCSO, error) {
 
 // OpenDCSO maps a file that is not in gzip: it is ready at once, however large,
 // and its pages are read when they are looked at. Changing the filter panics,
-// [bloom.Classic.Clone] makes one that can be changed; Close the filter when
+// [classic.Filter.Clone] makes one that can be changed; Close the filter when
 // done. What [bloom.Open] says of the file holds here as well. The errors are
 // those of [ReadDCSO]; [bloom.ErrLimit] is for more than 64 MiB of free data.
 func OpenDCSO(path string) (*DCSO, error) {
@@ -227,8 +228,8 @@ func loadDCSO(path string, limitBytes int64) (*DCSO, error) {
 }
 
 // readDCSOHead reads the header and returns it with the config of the filter.
-func readDCSOHead(r io.Reader) (*DCSO, bloom.ClassicConfig, error) {
-	none := bloom.ClassicConfig{}
+func readDCSOHead(r io.Reader) (*DCSO, classic.Config, error) {
+	none := classic.Config{}
 	head := make([]byte, dcsoHeadBytes)
 	n, err := io.ReadFull(r, head)
 	switch {
@@ -249,7 +250,7 @@ func readDCSOHead(r io.Reader) (*DCSO, bloom.ClassicConfig, error) {
 	if k == 0 || m == 0 || k > math.MaxInt32 {
 		return nil, none, fmt.Errorf("%w: m = %d and k = %d make no filter", bloom.ErrFormat, m, k)
 	}
-	c := bloom.ClassicConfig{Keys: d.Capacity, Bits: m, Probes: int(k), Scheme: bloom.SchemeDCSO}
+	c := classic.Config{Keys: d.Capacity, Bits: m, Probes: int(k), Scheme: classic.SchemeDCSO}
 	if _, err := c.Plan(); err != nil {
 		c.Keys = 0 // nobody checks n
 	}
@@ -260,9 +261,9 @@ func readDCSOHead(r io.Reader) (*DCSO, bloom.ClassicConfig, error) {
 }
 
 // Write writes the file. N is [DCSO.Count]. The error wraps [ErrScheme] unless
-// the filter is of [bloom.SchemeDCSO].
+// the filter is of [classic.SchemeDCSO].
 func (d *DCSO) Write(w io.Writer) error {
-	if d.Filter.Scheme() != bloom.SchemeDCSO {
+	if d.Filter.Scheme() != classic.SchemeDCSO {
 		return fmt.Errorf("%w: DCSO has no scheme %v: build the filter again from its keys", ErrScheme, d.Filter.Scheme())
 	}
 	if !d.Gzip {
@@ -287,7 +288,7 @@ func (d *DCSO) writePlain(w io.Writer) error {
 	if _, err := w.Write(head); err != nil {
 		return fmt.Errorf("interop: writing: %w", err)
 	}
-	if _, err := d.Filter.WriteBits(w, bloom.LittleEndianWords); err != nil {
+	if _, err := d.Filter.WriteBits(w, classic.LittleEndianWords); err != nil {
 		return err
 	}
 	if _, err := w.Write(d.Data); err != nil {
@@ -334,7 +335,7 @@ func matchesDCSO(head []byte, size int64) bool {
 // interrupted, where n, p, k and m go together, so that Read can say so.
 func mayBeCutDCSO(head []byte) bool {
 	word := func(at int) uint64 { return binary.LittleEndian.Uint64(head[at:]) }
-	m, k, err := bloom.FormulaDCSO.Size(word(8), math.Float64frombits(word(16)))
+	m, k, err := classic.FormulaDCSO.Size(word(8), math.Float64frombits(word(16)))
 	return err == nil && m == word(32) && uint64(k) == word(24)
 }
 

@@ -18,6 +18,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 )
 
@@ -95,7 +96,7 @@ func TestDCSOFilters(t *testing.T) {
 			}
 
 			// From n and p alone, and from the keys, comes the same file.
-			made, err := bloom.ClassicConfig{Keys: w.Capacity, Rate: w.P, Scheme: bloom.SchemeDCSO}.New()
+			made, err := classic.Config{Keys: w.Capacity, Rate: w.P, Scheme: classic.SchemeDCSO}.New()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,7 +131,7 @@ func TestDCSOUpstream(t *testing.T) {
 		} `json:"upstream_test_bloom"`
 	}
 	loadVectors(t, "dcso_bloom", &v)
-	f, err := bloom.ClassicConfig{Keys: 1000, Rate: v.Upstream.P, Scheme: bloom.SchemeDCSO}.New()
+	f, err := classic.Config{Keys: 1000, Rate: v.Upstream.P, Scheme: classic.SchemeDCSO}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,7 +369,7 @@ func TestDCSORefuses(t *testing.T) {
 	if _, err := f.Read(bytes.NewReader(poppy), interop.Options{}); !errors.Is(err, bloom.ErrVersion) || !strings.Contains(err.Error(), "poppy") {
 		t.Errorf("poppy's version 2: %v, want ErrVersion that names poppy", err)
 	}
-	guava, err := bloom.ClassicConfig{Keys: 10, Rate: 0.01, Scheme: bloom.SchemeGuava64}.New()
+	guava, err := classic.Config{Keys: 10, Rate: 0.01, Scheme: classic.SchemeGuava64}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -404,7 +405,7 @@ func TestDCSOAdds(t *testing.T) {
 // TestDCSOConverts: a filter of the scheme becomes a file wherever it comes from.
 func TestDCSOConverts(t *testing.T) {
 	// No p gives this k and this m.
-	f, err := bloom.ClassicConfig{Keys: 1000, Bits: 4000, Probes: 9, Scheme: bloom.SchemeDCSO}.New()
+	f, err := classic.Config{Keys: 1000, Bits: 4000, Probes: 9, Scheme: classic.SchemeDCSO}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -465,7 +466,7 @@ func FuzzDCSO(f *testing.F) {
 // CIRCL's hashlookup-full.bloom is such a file, of 418,299,668 keys: upper-case
 // hex SHA-1 digests of known files. This one has three keys.
 func ExampleOpenDCSO() {
-	known, err := bloom.ClassicConfig{Keys: 3, Rate: 0.0001, Scheme: bloom.SchemeDCSO}.New()
+	known, err := classic.Config{Keys: 3, Rate: 0.0001, Scheme: classic.SchemeDCSO}.New()
 	if err != nil {
 		panic(err)
 	}

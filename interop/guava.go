@@ -9,6 +9,7 @@ import (
 	"math/bits"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/elementary"
 )
 
@@ -25,16 +26,16 @@ const guavaHeadBytes = 6
 // guavaStrategies have the strategies' ordinals for indices.
 var guavaStrategies = [...]struct {
 	name   string
-	scheme bloom.Scheme
+	scheme classic.Scheme
 }{
-	{"MURMUR128_MITZ_32", bloom.SchemeGuava32},
-	{"MURMUR128_MITZ_64", bloom.SchemeGuava64},
+	{"MURMUR128_MITZ_32", classic.SchemeGuava32},
+	{"MURMUR128_MITZ_64", classic.SchemeGuava64},
 }
 
 var guavaFormat = &Format{
 	Name:    "guava",
 	About:   "Guava's BloomFilter.writeTo (Java)",
-	Schemes: []bloom.Scheme{bloom.SchemeGuava64, bloom.SchemeGuava32},
+	Schemes: []classic.Scheme{classic.SchemeGuava64, classic.SchemeGuava32},
 	Matches: matchesGuava,
 	read: func(r io.Reader, o Options) (*File, error) {
 		f, err := ReadGuava(r)
@@ -49,11 +50,11 @@ var guavaFormat = &Format{
 		return &File{Filter: f, Details: guavaDetails(f, behind)}, nil
 	},
 	write: func(w io.Writer, f *File) error {
-		classic, err := f.classicUnder(bloom.SchemeGuava64, bloom.SchemeGuava32)
+		filter, err := f.classicUnder(classic.SchemeGuava64, classic.SchemeGuava32)
 		if err != nil {
 			return err
 		}
-		return WriteGuava(w, classic)
+		return WriteGuava(w, filter)
 	},
 }
 
@@ -62,7 +63,7 @@ var guavaFormat = &Format{
 // throws.
 //
 // Keys are the bytes that Java's funnel makes of what is put in; see [Funnel].
-func ReadGuava(r io.Reader) (*bloom.Classic, error) {
+func ReadGuava(r io.Reader) (*classic.Filter, error) {
 	head := make([]byte, guavaHeadBytes)
 	if n, err := io.ReadFull(r, head); err != nil {
 		if isGuavaObject(head[:n]) {
@@ -81,11 +82,11 @@ func ReadGuava(r io.Reader) (*bloom.Classic, error) {
 	case longs <= 0:
 		return nil, fmt.Errorf("%w: Guava writes no filter of %d longs", bloom.ErrFormat, longs)
 	}
-	return bloom.ClassicConfig{
+	return classic.Config{
 		Bits:   uint64(longs) * 64,
 		Probes: k,
 		Scheme: guavaStrategies[strategy].scheme,
-	}.ReadBits(r, bloom.BigEndianWords)
+	}.ReadBits(r, classic.BigEndianWords)
 }
 
 // javaStream begins everything that Java's ObjectOutputStream writes.
@@ -96,8 +97,8 @@ func isGuavaObject(head []byte) bool { return bytes.HasPrefix(head, javaStream) 
 var errGuavaObject = fmt.Errorf("%w: this is Java's own serialisation (ObjectOutputStream): read it in Java and write it by BloomFilter.writeTo", bloom.ErrFormat)
 
 // WriteGuava writes what Guava's writeTo would. The error wraps [ErrScheme] unless
-// the filter is of [bloom.SchemeGuava64] or [bloom.SchemeGuava32].
-func WriteGuava(w io.Writer, f *bloom.Classic) error {
+// the filter is of [classic.SchemeGuava64] or [classic.SchemeGuava32].
+func WriteGuava(w io.Writer, f *classic.Filter) error {
 	for ordinal, s := range guavaStrategies {
 		if f.Scheme() != s.scheme {
 			continue
@@ -107,7 +108,7 @@ func WriteGuava(w io.Writer, f *bloom.Classic) error {
 		if _, err := w.Write(head); err != nil {
 			return fmt.Errorf("interop: writing: %w", err)
 		}
-		_, err := f.WriteBits(w, bloom.BigEndianWords)
+		_, err := f.WriteBits(w, classic.BigEndianWords)
 		return err
 	}
 	return fmt.Errorf("%w: Guava has no scheme %v: build the filter again from its keys", ErrScheme, f.Scheme())
@@ -116,10 +117,10 @@ func WriteGuava(w io.Writer, f *bloom.Classic) error {
 // GuavaElementCount is Guava's approximateElementCount: how many different keys
 // set as many bits as are set. Where all are, Guava throws, and this is
 // math.MaxInt64. It reads all bits. Guava's expectedFpp is
-// [bloom.Classic.EstimatedErrorRate].
-func GuavaElementCount(f *bloom.Classic) int64 {
+// [classic.Filter.EstimatedErrorRate].
+func GuavaElementCount(f *classic.Filter) int64 {
 	var ones bitCounter
-	f.WriteBits(&ones, bloom.LittleEndianWords) // the counter returns no error
+	f.WriteBits(&ones, classic.LittleEndianWords) // the counter returns no error
 	m, k := float64(f.Plan().Bits), float64(f.Plan().Probes)
 	count := -elementary.Log1p(-float64(ones)/m) * m / k
 	if count >= math.MaxInt64 {
@@ -142,9 +143,9 @@ func (c *bitCounter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-func guavaDetails(f *bloom.Classic, behind int64) [][2]string {
+func guavaDetails(f *classic.Filter, behind int64) [][2]string {
 	strategy := guavaStrategies[0]
-	if f.Scheme() == bloom.SchemeGuava64 {
+	if f.Scheme() == classic.SchemeGuava64 {
 		strategy = guavaStrategies[1]
 	}
 	details := [][2]string{

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 	"github.com/twmb/murmur3"
 )
@@ -58,7 +59,7 @@ func TestGuavaFilters(t *testing.T) {
 		}
 	}
 	keys := loadVectors(t, "guava_filters", &v)
-	schemes := map[string]bloom.Scheme{"MURMUR128_MITZ_32": bloom.SchemeGuava32, "MURMUR128_MITZ_64": bloom.SchemeGuava64}
+	schemes := map[string]classic.Scheme{"MURMUR128_MITZ_32": classic.SchemeGuava32, "MURMUR128_MITZ_64": classic.SchemeGuava64}
 	for _, w := range v.Filters {
 		t.Run(w.Name, func(t *testing.T) {
 			funnel, ok := guavaFunnels[w.Funnel]
@@ -73,7 +74,7 @@ func TestGuavaFilters(t *testing.T) {
 			}
 			bulkKey := func(i int) []byte { return funnelled(t, funnel, fmt.Appendf(nil, w.BulkAbsent.Fmt, i)) }
 
-			made, err := bloom.ClassicConfig{Bits: w.BitSize, Probes: w.K, Scheme: schemes[w.Strategy]}.New()
+			made, err := classic.Config{Bits: w.BitSize, Probes: w.K, Scheme: schemes[w.Strategy]}.New()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +104,7 @@ func TestGuavaFilters(t *testing.T) {
 				t.Fatal("the bytes differ from Guava's")
 			}
 
-			read := mustRewrite(t, "guava", file.Bytes(), interop.Options{}).Filter.(*bloom.Classic)
+			read := mustRewrite(t, "guava", file.Bytes(), interop.Options{}).Filter.(*classic.Filter)
 			if !read.Equal(made) {
 				t.Error("what was read differs from what was written")
 			}
@@ -163,7 +164,7 @@ func TestGuavaReadFrom(t *testing.T) {
 // that has been a file: of a million odd numbers, 30,104 are found among a million
 // even ones at 3%.
 func TestGuavaPinnedFile(t *testing.T) {
-	f, err := bloom.ClassicConfig{Keys: 1_000_000, Rate: 0.03, Scheme: bloom.SchemeGuava64}.New()
+	f, err := classic.Config{Keys: 1_000_000, Rate: 0.03, Scheme: classic.SchemeGuava64}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +302,7 @@ func TestGuavaRefuses(t *testing.T) {
 			t.Errorf("%s: taken for %s", name, f.Name)
 		}
 	}
-	dcso, err := bloom.ClassicConfig{Keys: 10, Rate: 0.01, Scheme: bloom.SchemeDCSO}.New()
+	dcso, err := classic.Config{Keys: 10, Rate: 0.01, Scheme: classic.SchemeDCSO}.New()
 	if err != nil {
 		t.Fatal(err)
 	}

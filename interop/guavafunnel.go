@@ -24,7 +24,7 @@ const (
 	FunnelUnencodedChars
 
 	// FunnelLong is Funnels.longFunnel(): 8 bytes, the lowest first. That is what
-	// [bloom.Classic.AddUint64] and ContainsUint64 take a number for.
+	// [classic.Filter.AddUint64] and ContainsUint64 take a number for.
 	FunnelLong
 
 	// FunnelInteger is Funnels.integerFunnel(): 4 bytes, the lowest first.

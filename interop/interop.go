@@ -2,7 +2,7 @@
 // answers exactly as they do.
 //
 // Each format has a file, with functions of its own that return a
-// [bloom.Classic], a [bloom.SplitBlock] or a [redisbloom.Filter]; and a row in the table
+// [classic.Filter], a [bloom.SplitBlock] or a [redisbloom.Filter]; and a row in the table
 // [Formats], for programs that take a file as it comes: [Recognise] tells the
 // format by the first bytes, [Format.Read] reads it, [File.Write] writes it back
 // or in another format whose bits mean the same.
@@ -10,7 +10,7 @@
 // Bits cannot be translated. A filter is a pattern that one hash made; another
 // program's hash makes another, and the keys, from which it could be made again,
 // are gone. So a filter converts only between formats that share a
-// [bloom.Scheme]; everything else is [ErrScheme].
+// [classic.Scheme]; everything else is [ErrScheme].
 //
 // Every reader takes hostile bytes: it checks lengths against what is there,
 // grows memory as bytes arrive, and returns an error that wraps
@@ -25,6 +25,7 @@ import (
 	"slices"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/redisbloom"
 )
 
@@ -37,7 +38,7 @@ type Filter = bloom.Any
 
 // File is a filter and what else its file says.
 type File struct {
-	Filter // a *bloom.Classic, a *bloom.SplitBlock or a *redisbloom.Filter
+	Filter // a *classic.Filter, a *bloom.SplitBlock or a *redisbloom.Filter
 
 	Format *Format
 	Data   []byte // free data behind the filter: DCSO files can carry some
@@ -75,7 +76,7 @@ type Options struct {
 
 	// Of formats that are bare bits: the rule of the positions, m and k. Where m
 	// follows from the length of the file, Bits may be zero, and must else fit it.
-	Scheme bloom.Scheme
+	Scheme classic.Scheme
 	Bits   uint64
 	Probes int
 }
@@ -87,9 +88,9 @@ type Format struct {
 
 	Holds Holding // what Write takes
 
-	// Schemes are those of the [bloom.Classic] filters that Write takes, the one
+	// Schemes are those of the [classic.Filter] filters that Write takes, the one
 	// that programs use today first.
-	Schemes []bloom.Scheme
+	Schemes []classic.Scheme
 
 	// Matches reports whether a file of this size (-1: unknown) that begins so
 	// can be of the format. head is at least 64 bytes long, unless the file is
@@ -111,7 +112,7 @@ type Format struct {
 type Holding int
 
 const (
-	Classics    Holding = iota // a [bloom.Classic] of one of the format's Schemes
+	Classics    Holding = iota // a [classic.Filter] of one of the format's Schemes
 	SplitBlocks                // a [bloom.SplitBlock]
 	Chains                     // a [redisbloom.Filter] with any number of layers
 )
@@ -222,9 +223,9 @@ func (l *limited) Read(b []byte) (int, error) {
 
 // classicUnder returns the file's filter if its bits were made by one of the
 // schemes.
-func (f *File) classicUnder(schemes ...bloom.Scheme) (*bloom.Classic, error) {
+func (f *File) classicUnder(schemes ...classic.Scheme) (*classic.Filter, error) {
 	switch filter := f.Filter.(type) {
-	case *bloom.Classic:
+	case *classic.Filter:
 		if slices.Contains(schemes, filter.Scheme()) {
 			return filter, nil
 		}
@@ -233,11 +234,11 @@ func (f *File) classicUnder(schemes ...bloom.Scheme) (*bloom.Classic, error) {
 		if layers := filter.Info().Filters; layers > 1 {
 			return nil, fmt.Errorf("%w: the chain has several layers, %d, which only RedisBloom's formats have: build the filter again from its keys", ErrScheme, layers)
 		}
-		return nil, otherScheme(bloom.SchemeRedisBloom, schemes[0])
+		return nil, otherScheme(classic.SchemeRedisBloom, schemes[0])
 	}
 	return nil, fmt.Errorf("%w: %v has no bits of %v: build it again from its keys", ErrScheme, f.Filter, schemes[0])
 }
 
-func otherScheme(has, needed bloom.Scheme) error {
+func otherScheme(has, needed classic.Scheme) error {
 	return fmt.Errorf("%w: they are of the scheme %v, and must be of %v: build the filter again from its keys", ErrScheme, has, needed)
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/redisbloom"
 )
@@ -31,7 +32,7 @@ func TestWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	filters["other split block"] = seeded
-	for _, s := range bloom.Schemes() {
+	for _, s := range classic.Schemes() {
 		filters[s.Name()] = newClassic(t, bareConfig(s, 1<<13, 2))
 	}
 	for _, f := range filters {

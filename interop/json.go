@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 )
 
 // Limits of the JSON that the formats have.
@@ -376,7 +377,7 @@ func jsonLike(head []byte, members map[string]string, marks ...string) bool {
 
 // classicOf reads the bits of a filter whose m and k a file has told. So what the
 // config makes impossible is the file's fault, not the caller's.
-func classicOf(c bloom.ClassicConfig, bits io.Reader, order bloom.BitOrder) (*bloom.Classic, error) {
+func classicOf(c classic.Config, bits io.Reader, order classic.BitOrder) (*classic.Filter, error) {
 	if c.Bits == 0 || c.Probes == 0 {
 		return nil, fmt.Errorf("%w: m = %d and k = %d make no filter: both must be at least 1", bloom.ErrFormat, c.Bits, c.Probes)
 	}

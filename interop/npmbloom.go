@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 )
 
 // The JSON of the npm package bloom-filters (Callidon), saveAsJSON:
@@ -29,14 +30,14 @@ import (
 var npmBloomFormat = &Format{
 	Name:    "npm-bloom-filters",
 	About:   "JavaScript: npm bloom-filters 3.x, JSON of BloomFilter.saveAsJSON",
-	Schemes: []bloom.Scheme{bloom.SchemeNPMBloomFilters},
+	Schemes: []classic.Scheme{classic.SchemeNPMBloomFilters},
 	Matches: func(head []byte, _ int64) bool {
 		begins, _ := jsonBegins(head)
 		kind := begins["type"]
 		return (kind == "" || strings.HasPrefix(kind, `"`+npmType+`"`)) && jsonLike(head, npmMembers, "_nbHashes", "_filter")
 	},
 	read: func(r io.Reader, o Options) (*File, error) {
-		f, isArray, err := readNPMBloom(r, o.Scheme == bloom.SchemeNPMBloomFilters)
+		f, isArray, err := readNPMBloom(r, o.Scheme == classic.SchemeNPMBloomFilters)
 		if err != nil {
 			return nil, err
 		}
@@ -47,11 +48,11 @@ var npmBloomFormat = &Format{
 		return file, nil
 	},
 	write: func(w io.Writer, f *File) error {
-		classic, err := f.classicUnder(bloom.SchemeNPMBloomFilters)
+		filter, err := f.classicUnder(classic.SchemeNPMBloomFilters)
 		if err != nil {
 			return err
 		}
-		return writeNPMBloom(w, classic)
+		return writeNPMBloom(w, filter)
 	},
 }
 
@@ -60,7 +61,7 @@ const npmType = "BloomFilter"
 // npmMembers are what the values of the JSON begin with.
 var npmMembers = map[string]string{"type": `"`, "_size": jsonDigits, "_nbHashes": jsonDigits, "_filter": "{[", "_seed": jsonDigits + "-"}
 
-// npmSeedZero is a seed that acts as zero, which [bloom.ClassicConfig] takes for
+// npmSeedZero is a seed that acts as zero, which [classic.Config] takes for
 // the package's own. JavaScript has no such integer, so no file has it.
 const npmSeedZero = 1 << 63
 
@@ -76,7 +77,7 @@ const (
 // JSON.stringify wrote, and r to its end. The error wraps [bloom.ErrFormat], or
 // [bloom.ErrVersion] of another of the package's filters and of those that are
 // too old: their bits are an array, set by another rule.
-func ReadNPMBloom(r io.Reader) (*bloom.Classic, error) {
+func ReadNPMBloom(r io.Reader) (*classic.Filter, error) {
 	f, _, err := readNPMBloom(r, false)
 	return f, err
 }
@@ -85,8 +86,8 @@ func ReadNPMBloom(r io.Reader) (*bloom.Classic, error) {
 // saveAsJSON, for its BloomFilter.fromJSON. A seed above 2^53-2, with which
 // JavaScript cannot reckon, is written as its low 32 bits, which act the same;
 // but one that was read as a negative number, as that. The error wraps [ErrScheme]
-// if the filter is not of [bloom.SchemeNPMBloomFilters].
-func WriteNPMBloom(w io.Writer, f *bloom.Classic) error {
+// if the filter is not of [classic.SchemeNPMBloomFilters].
+func WriteNPMBloom(w io.Writer, f *classic.Filter) error {
 	return npmBloomFormat.write(w, &File{Filter: f})
 }
 
@@ -101,7 +102,7 @@ type npmSaved struct {
 	ones               bitList // where the bits are an array
 }
 
-func readNPMBloom(r io.Reader, takeArrays bool) (f *bloom.Classic, isArray bool, err error) {
+func readNPMBloom(r io.Reader, takeArrays bool) (f *classic.Filter, isArray bool, err error) {
 	var saved npmSaved
 	j := newJSONReader(r)
 	if err := saved.read(j); err != nil {
@@ -119,7 +120,7 @@ func readNPMBloom(r io.Reader, takeArrays bool) (f *bloom.Classic, isArray bool,
 		return nil, false, fmt.Errorf("%w: _seed is %d, for which the package mixes in its default seed: build the filter again from its keys, under another seed", bloom.ErrVersion, saved.seed)
 	case saved.isArray && !takeArrays:
 		return nil, false, fmt.Errorf("%w: _filter is an array, so the keys were hashed by the rule of an old version; to read it as today's package does, and miss keys, name the scheme %v",
-			bloom.ErrVersion, bloom.SchemeNPMBloomFilters)
+			bloom.ErrVersion, classic.SchemeNPMBloomFilters)
 	case saved.isArray && saved.ones.count != uint64(saved.m):
 		return nil, false, fmt.Errorf("%w: _size is %d, and _filter has %d elements", bloom.ErrFormat, saved.m, saved.ones.count)
 	case saved.isArray:
@@ -132,8 +133,8 @@ func readNPMBloom(r io.Reader, takeArrays bool) (f *bloom.Classic, isArray bool,
 	if seed == 0 {
 		seed = npmSeedZero
 	}
-	c := bloom.ClassicConfig{Bits: uint64(saved.m), Probes: int(saved.k), Scheme: bloom.SchemeNPMBloomFilters, Seed: seed}
-	f, err = classicOf(c, bytes.NewReader(saved.content), bloom.LowBitFirst)
+	c := classic.Config{Bits: uint64(saved.m), Probes: int(saved.k), Scheme: classic.SchemeNPMBloomFilters, Seed: seed}
+	f, err = classicOf(c, bytes.NewReader(saved.content), classic.LowBitFirst)
 	return f, saved.isArray, err
 }
 
@@ -179,7 +180,7 @@ func (s *npmSaved) readFilter(j *jsonReader) error {
 
 // npmSeed is the seed as the package has it. Negative ones are kept in two's
 // complement.
-func npmSeed(f *bloom.Classic) string {
+func npmSeed(f *classic.Filter) string {
 	seed := f.HashIdentity().Key
 	switch negative := int64(seed); {
 	case negative >= npmLeastSeed && negative < -2:
@@ -190,12 +191,12 @@ func npmSeed(f *bloom.Classic) string {
 	return strconv.FormatUint(seed, 10)
 }
 
-func writeNPMBloom(w io.Writer, f *bloom.Classic) error {
+func writeNPMBloom(w io.Writer, f *classic.Filter) error {
 	out := bufio.NewWriter(w)
 	m := f.Plan().Bits
 	fmt.Fprintf(out, `{"type":%q,"_size":%d,"_nbHashes":%d,"_filter":{"size":%d,"content":"`, npmType, m, f.Plan().Probes, (m+7)/8*8)
 	text := base64.NewEncoder(base64.StdEncoding, out)
-	if _, err := f.WriteBits(text, bloom.LowBitFirst); err != nil {
+	if _, err := f.WriteBits(text, classic.LowBitFirst); err != nil {
 		return err
 	}
 	if err := text.Close(); err != nil {

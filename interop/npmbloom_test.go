@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 )
 
@@ -29,7 +30,7 @@ func TestNPMBloom(t *testing.T) {
 		if p := file.Plan(); p.Bits != w.Size || p.Probes != w.K {
 			t.Errorf("%s: m %d, k %d, want %d and %d", w.Name, p.Bits, p.Probes, w.Size, w.K)
 		}
-		c := bloom.ClassicConfig{Bits: w.Size, Probes: w.K, Scheme: bloom.SchemeNPMBloomFilters, Seed: w.Seed}
+		c := classic.Config{Bits: w.Size, Probes: w.K, Scheme: classic.SchemeNPMBloomFilters, Seed: w.Seed}
 		if w.Seed == 0x1234567890 {
 			c.Seed = 0 // the default
 		}
@@ -80,7 +81,7 @@ func TestNPMBloomSeeds(t *testing.T) {
 		if seed == 0 {
 			seed = 1 << 32 // zero is the package's own
 		}
-		made := newClassic(t, bloom.ClassicConfig{Bits: 101, Probes: 4, Scheme: bloom.SchemeNPMBloomFilters, Seed: seed})
+		made := newClassic(t, classic.Config{Bits: 101, Probes: 4, Scheme: classic.SchemeNPMBloomFilters, Seed: seed})
 		for i := range 12 {
 			made.Add(key(i))
 		}
@@ -106,7 +107,7 @@ func TestNPMBloomSeeds(t *testing.T) {
 		{1 << 63, "0"},
 		{0, "78187493520"}, // the default
 	} {
-		f := newClassic(t, bloom.ClassicConfig{Bits: 10, Probes: 3, Scheme: bloom.SchemeNPMBloomFilters, Seed: tt.seed})
+		f := newClassic(t, classic.Config{Bits: 10, Probes: 3, Scheme: classic.SchemeNPMBloomFilters, Seed: tt.seed})
 		if got := written(t, &interop.File{Filter: f}, "npm-bloom-filters"); !strings.HasSuffix(string(got), `"_seed":`+tt.written+`}`) {
 			t.Errorf("the seed %d is written as %s, want %s", tt.seed, got, tt.written)
 		}
@@ -118,7 +119,7 @@ func TestNPMBloomSeeds(t *testing.T) {
 func TestNPMBloomArrays(t *testing.T) {
 	array := npmJSON(`{"size":16,"content":"3gM="}`, "[0,1,1,1,1,0,1,1,1,1]")
 	refuse(t, "npm-bloom-filters", interop.Options{}, []refusal{{"an array", array, bloom.ErrVersion}})
-	o := interop.Options{Scheme: bloom.SchemeNPMBloomFilters}
+	o := interop.Options{Scheme: classic.SchemeNPMBloomFilters}
 	file := mustRead(t, "npm-bloom-filters", o, []byte(array))
 	if !equal(file, mustRead(t, "npm-bloom-filters", o, []byte(npmJSON("", "")))) || len(file.Details) != 2 {
 		t.Errorf("the array reads as %v, %q", file.Filter, file.Details)
@@ -173,6 +174,6 @@ func FuzzNPMBloom(f *testing.F) {
 	f.Add([]byte(npmJSON(`"_seed":7`, `"_seed":0`)))
 	f.Add([]byte(npmJSON(`"_seed":7`, `"_seed":-5`)))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		fuzzed(t, "npm-bloom-filters", interop.Options{Scheme: bloom.SchemeNPMBloomFilters}, data)
+		fuzzed(t, "npm-bloom-filters", interop.Options{Scheme: classic.SchemeNPMBloomFilters}, data)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 )
 
@@ -132,8 +133,8 @@ func fuzzed(t *testing.T, name string, o interop.Options, data []byte) {
 
 func equal(a, b *interop.File) bool {
 	switch f := a.Filter.(type) {
-	case *bloom.Classic:
-		g, ok := b.Filter.(*bloom.Classic)
+	case *classic.Filter:
+		g, ok := b.Filter.(*classic.Filter)
 		return ok && f.Equal(g)
 	case *bloom.SplitBlock:
 		g, ok := b.Filter.(*bloom.SplitBlock)
@@ -142,7 +143,7 @@ func equal(a, b *interop.File) bool {
 	return false
 }
 
-func newClassic(t testing.TB, c bloom.ClassicConfig) *bloom.Classic {
+func newClassic(t testing.TB, c classic.Config) *classic.Filter {
 	t.Helper()
 	f, err := c.New()
 	if err != nil {

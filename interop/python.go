@@ -8,6 +8,7 @@ import (
 	"io"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 )
 
 // The bits of filters in Python tutorials, as print writes them. There is no file
@@ -19,7 +20,7 @@ import (
 var pythonListFormat = &Format{
 	Name:    "python-list",
 	About:   "Python: the list of bits of a tutorial's filter, as print or json.dumps writes it",
-	Schemes: []bloom.Scheme{bloom.SchemeSHA256MD5, bloom.SchemeMD5KeyIndex, bloom.SchemeMD5IndexKey},
+	Schemes: []classic.Scheme{classic.SchemeSHA256MD5, classic.SchemeMD5KeyIndex, classic.SchemeMD5IndexKey},
 	Needs:   "k; the scheme, if it is not md5-index-key",
 	read: func(r io.Reader, o Options) (*File, error) {
 		c, err := o.bare(pythonSchemes...)
@@ -29,39 +30,39 @@ var pythonListFormat = &Format{
 		return pythonFile(ReadPythonList(r, c))
 	},
 	write: func(w io.Writer, f *File) error {
-		classic, err := f.classicUnder(pythonSchemes...)
+		filter, err := f.classicUnder(pythonSchemes...)
 		if err != nil {
 			return err
 		}
-		return WritePythonList(w, classic)
+		return WritePythonList(w, filter)
 	},
 }
 
 var pythonStringFormat = &Format{
 	Name:    "python-bitstring",
 	About:   "Python: the bit string of a tutorial's filter, the last bit first",
-	Schemes: []bloom.Scheme{bloom.SchemeSHA256MD5, bloom.SchemeMD5KeyIndex, bloom.SchemeMD5IndexKey},
+	Schemes: []classic.Scheme{classic.SchemeSHA256MD5, classic.SchemeMD5KeyIndex, classic.SchemeMD5IndexKey},
 	Needs:   "the scheme, if it is not sha256-md5, and then k",
 	read: func(r io.Reader, o Options) (*File, error) {
-		c, err := o.bare(bloom.SchemeSHA256MD5, bloom.SchemeMD5IndexKey, bloom.SchemeMD5KeyIndex)
+		c, err := o.bare(classic.SchemeSHA256MD5, classic.SchemeMD5IndexKey, classic.SchemeMD5KeyIndex)
 		if err != nil {
 			return nil, err
 		}
 		return pythonFile(ReadPythonBitString(r, c))
 	},
 	write: func(w io.Writer, f *File) error {
-		classic, err := f.classicUnder(pythonSchemes...)
+		filter, err := f.classicUnder(pythonSchemes...)
 		if err != nil {
 			return err
 		}
-		return WritePythonBitString(w, classic)
+		return WritePythonBitString(w, filter)
 	},
 }
 
 // pythonSchemes are the rules of such programs.
-var pythonSchemes = []bloom.Scheme{bloom.SchemeMD5IndexKey, bloom.SchemeSHA256MD5, bloom.SchemeMD5KeyIndex, bloom.SchemeMD5IndexKey}
+var pythonSchemes = []classic.Scheme{classic.SchemeMD5IndexKey, classic.SchemeSHA256MD5, classic.SchemeMD5KeyIndex, classic.SchemeMD5IndexKey}
 
-func pythonFile(f *bloom.Classic, err error) (*File, error) {
+func pythonFile(f *classic.Filter, err error) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +73,7 @@ func pythonFile(f *bloom.Classic, err error) (*File, error) {
 // its end. The config says the scheme and k; Bits may be zero, and must otherwise
 // be how many there are. The error wraps [bloom.ErrFormat]; [bloom.ErrConfig] if
 // the config is incomplete; or is the reader's.
-func ReadPythonList(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) {
+func ReadPythonList(r io.Reader, c classic.Config) (*classic.Filter, error) {
 	c, err := withProbes(c)
 	if err != nil {
 		return nil, err
@@ -90,10 +91,10 @@ func ReadPythonList(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) 
 
 // WritePythonList writes the bits as a list, "[0, 1, 1, 0]". Neither k nor the
 // scheme is in it.
-func WritePythonList(w io.Writer, f *bloom.Classic) error {
+func WritePythonList(w io.Writer, f *classic.Filter) error {
 	out := bufio.NewWriter(w)
 	out.WriteByte('[')
-	if _, err := f.WriteBits(&listWriter{to: out, left: f.Plan().Bits}, bloom.LowBitFirst); err != nil {
+	if _, err := f.WriteBits(&listWriter{to: out, left: f.Plan().Bits}, classic.LowBitFirst); err != nil {
 		return err
 	}
 	out.WriteByte(']')
@@ -103,7 +104,7 @@ func WritePythonList(w io.Writer, f *bloom.Classic) error {
 // ReadPythonBitString reads characters 0 and 1, the last bit first, and r to its
 // end; white space around them is left out. What the config must say, and the
 // errors, are as for [ReadPythonList].
-func ReadPythonBitString(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) {
+func ReadPythonBitString(r io.Reader, c classic.Config) (*classic.Filter, error) {
 	c, err := withProbes(c)
 	if err != nil {
 		return nil, err
@@ -134,12 +135,12 @@ func ReadPythonBitString(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, er
 	return list.filter(c)
 }
 
-// WritePythonBitString writes the bits as m characters, as [bloom.Classic.BitString]
+// WritePythonBitString writes the bits as m characters, as [classic.Filter.BitString]
 // has them. It takes a copy of the bits, since the last is written first.
-func WritePythonBitString(w io.Writer, f *bloom.Classic) error {
+func WritePythonBitString(w io.Writer, f *classic.Filter) error {
 	m := f.Plan().Bits
 	bits := bytes.NewBuffer(make([]byte, 0, (m+7)/8))
-	if _, err := f.WriteBits(bits, bloom.LowBitFirst); err != nil {
+	if _, err := f.WriteBits(bits, classic.LowBitFirst); err != nil {
 		return err
 	}
 	out := bufio.NewWriter(w)
@@ -153,8 +154,8 @@ func WritePythonBitString(w io.Writer, f *bloom.Classic) error {
 }
 
 // withProbes makes sure that k is said, where the scheme does not say it.
-func withProbes(c bloom.ClassicConfig) (bloom.ClassicConfig, error) {
-	if c.Scheme == bloom.SchemeSHA256MD5 && c.Probes == 0 {
+func withProbes(c classic.Config) (classic.Config, error) {
+	if c.Scheme == classic.SchemeSHA256MD5 && c.Probes == 0 {
 		c.Probes = 2
 	}
 	if c.Probes < 1 {
@@ -199,7 +200,7 @@ func (b *bitList) reverse() {
 	}
 }
 
-func (b *bitList) filter(c bloom.ClassicConfig) (*bloom.Classic, error) {
+func (b *bitList) filter(c classic.Config) (*classic.Filter, error) {
 	if b.count == 0 {
 		return nil, fmt.Errorf("%w: there are no bits", bloom.ErrFormat)
 	}
@@ -207,7 +208,7 @@ func (b *bitList) filter(c bloom.ClassicConfig) (*bloom.Classic, error) {
 		return nil, fmt.Errorf("%w: there are %d bits, not the %d that were expected", bloom.ErrFormat, b.count, c.Bits)
 	}
 	c.Bits = b.count
-	return c.ReadBits(bytes.NewReader(b.bytes), bloom.LowBitFirst)
+	return c.ReadBits(bytes.NewReader(b.bytes), classic.LowBitFirst)
 }
 
 // listWriter writes bits as the elements of a Python list.

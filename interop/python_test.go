@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 )
 
@@ -56,7 +57,7 @@ func TestPythonList(t *testing.T) {
 		if ones := strings.Count(string(text), "1"); ones != w.Ones {
 			t.Errorf("%s: %d bits are set, want %d", w.Name, ones, w.Ones)
 		}
-		made := newClassic(t, bloom.ClassicConfig{Bits: uint64(w.M), Probes: w.K, Scheme: bloom.SchemeMD5IndexKey})
+		made := newClassic(t, classic.Config{Bits: uint64(w.M), Probes: w.K, Scheme: classic.SchemeMD5IndexKey})
 		w.fill(made, keys)
 		if got := written(t, &interop.File{Filter: made}, "python-list"); string(got) != string(text) {
 			t.Errorf("%s: made from its keys it is %.80s..., want %.80s...", w.Name, got, text)
@@ -69,7 +70,7 @@ func TestPythonList(t *testing.T) {
 	if read != 3 {
 		t.Errorf("%d lists were read, want 3", read)
 	}
-	compact := mustRead(t, "python-list", interop.Options{Probes: 2, Bits: 3, Scheme: bloom.SchemeMD5KeyIndex}, []byte("\n[0,1 ,\t1]\n"))
+	compact := mustRead(t, "python-list", interop.Options{Probes: 2, Bits: 3, Scheme: classic.SchemeMD5KeyIndex}, []byte("\n[0,1 ,\t1]\n"))
 	if got := written(t, compact, "python-list"); string(got) != "[0, 1, 1]" {
 		t.Errorf("written it is %s", got)
 	}
@@ -87,7 +88,7 @@ func TestPythonBitString(t *testing.T) {
 			t.Fatalf("%s: the test's own bit string has the SHA-256 %s, want %s", w.Name, sum, w.Sum)
 		}
 		w.compare(t, mustRewrite(t, "python-bitstring", text, interop.Options{}), keys)
-		made := &interop.File{Filter: newClassic(t, bloom.ClassicConfig{Bits: w.Size, Probes: 2, Scheme: bloom.SchemeSHA256MD5})}
+		made := &interop.File{Filter: newClassic(t, classic.Config{Bits: w.Size, Probes: 2, Scheme: classic.SchemeSHA256MD5})}
 		for _, step := range w.Steps {
 			made.Add(keys[step.Add])
 			if got := written(t, made, "python-bitstring"); step.BitString != "" && string(got) != step.BitString {
@@ -110,7 +111,7 @@ func TestPythonBitString(t *testing.T) {
 // the text.
 func TestPythonMemory(t *testing.T) {
 	const m = 8 << 20
-	f := newClassic(t, bloom.ClassicConfig{Bits: m, Probes: 2, Scheme: bloom.SchemeSHA256MD5})
+	f := newClassic(t, classic.Config{Bits: m, Probes: 2, Scheme: classic.SchemeSHA256MD5})
 	f.AddString("Titanic")
 	var text byteCounter
 	took := allocates(func() {
@@ -156,7 +157,7 @@ func TestPythonRefuses(t *testing.T) {
 	refuse(t, "python-bitstring", interop.Options{Limit: 5}, []refusal{{"over the limit", "010101", bloom.ErrLimit}})
 	refuse(t, "python-bitstring", interop.Options{Bits: 5}, []refusal{{"more bits", "010101", bloom.ErrFormat}})
 	for _, o := range []interop.Options{
-		{}, {Probes: -1}, {Probes: 256}, {Probes: 2, Scheme: bloom.SchemeGuava64}, {Probes: 3, Scheme: bloom.SchemeSHA256MD5},
+		{}, {Probes: -1}, {Probes: 256}, {Probes: 2, Scheme: classic.SchemeGuava64}, {Probes: 3, Scheme: classic.SchemeSHA256MD5},
 	} {
 		refuse(t, "python-list", o, []refusal{{"bad options", "[0, 1]", bloom.ErrConfig}})
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/redisbloom"
 )
 
@@ -16,7 +16,7 @@ var redisBloomFormat = &Format{
 	Name:    "redisbloom",
 	About:   "RedisBloom: the data of all answers of BF.SCANDUMP, one behind the other",
 	Holds:   Chains,
-	Schemes: []bloom.Scheme{bloom.SchemeRedisBloom},
+	Schemes: []classic.Scheme{classic.SchemeRedisBloom},
 	Matches: redisbloom.Recognise,
 	plans:   true,
 	read:    readRedisBloom,
@@ -28,7 +28,7 @@ var redisDumpFormat = &Format{
 	Name:    "redis-dump",
 	About:   "Redis: DUMP of a RedisBloom filter, for RESTORE",
 	Holds:   Chains,
-	Schemes: []bloom.Scheme{bloom.SchemeRedisBloom},
+	Schemes: []classic.Scheme{classic.SchemeRedisBloom},
 	Matches: func(head []byte, _ int64) bool { return redisbloom.RecognisePayload(head) },
 	plans:   true,
 	read:    readRedisDump,
@@ -72,11 +72,11 @@ func (f *File) redisBloom() (*redisbloom.Filter, error) {
 	if c, ok := f.Filter.(*redisbloom.Filter); ok {
 		return c, nil
 	}
-	classic, err := f.classicUnder(bloom.SchemeRedisBloom)
+	filter, err := f.classicUnder(classic.SchemeRedisBloom)
 	if err != nil {
 		return nil, err
 	}
-	return redisbloom.From(classic)
+	return redisbloom.From(filter)
 }
 
 // redisBloomDetails are the facts of a file.

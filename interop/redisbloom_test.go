@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/redisbloom"
 )
@@ -456,7 +457,7 @@ func TestRedisBloomClassic(t *testing.T) {
 		c.Add(fmt.Appendf(nil, "key %d", i))
 	}
 	single, ok := c.Single()
-	if !ok || single.Scheme() != bloom.SchemeRedisBloom {
+	if !ok || single.Scheme() != classic.SchemeRedisBloom {
 		t.Fatalf("Single = %v, %v", single, ok)
 	}
 	back, err := redisbloom.From(single)
@@ -474,19 +475,19 @@ func TestRedisBloomClassic(t *testing.T) {
 		t.Errorf("back it is %v", back)
 	}
 	throughDump(t, back)
-	for _, config := range []bloom.ClassicConfig{{Bits: 64, Probes: 1}, {Bits: 640, Probes: 20}, {Bits: 6400, Probes: 255}, {Keys: 10, Rate: 0.5}, {Keys: 1e5, Rate: 1e-9}} {
-		config.Scheme = bloom.SchemeRedisBloom
-		classic, err := config.New()
+	for _, config := range []classic.Config{{Bits: 64, Probes: 1}, {Bits: 640, Probes: 20}, {Bits: 6400, Probes: 255}, {Keys: 10, Rate: 0.5}, {Keys: 1e5, Rate: 1e-9}} {
+		config.Scheme = classic.SchemeRedisBloom
+		filter, err := config.New()
 		if err != nil {
 			t.Fatal(err)
 		}
-		classic.Add([]byte("a"))
-		back, err := redisbloom.From(classic)
+		filter.Add([]byte("a"))
+		back, err := redisbloom.From(filter)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if l := back.Layers()[0]; l.Bits != classic.Plan().Bits || l.Probes != classic.Plan().Probes || !throughDump(t, back).Contains([]byte("a")) {
-			t.Errorf("%v became %v", classic, back)
+		if l := back.Layers()[0]; l.Bits != filter.Plan().Bits || l.Probes != filter.Plan().Probes || !throughDump(t, back).Contains([]byte("a")) {
+			t.Errorf("%v became %v", filter, back)
 		}
 	}
 	// A file of a Classic is written as a dump, with the same bits.
@@ -495,10 +496,10 @@ func TestRedisBloomClassic(t *testing.T) {
 		t.Fatal(err)
 	}
 	var bits bytes.Buffer
-	if _, err := single.WriteBits(&bits, bloom.LittleEndianWords); err != nil || !bytes.Equal(file.Bytes()[73:], bits.Bytes()) {
+	if _, err := single.WriteBits(&bits, classic.LittleEndianWords); err != nil || !bytes.Equal(file.Bytes()[73:], bits.Bytes()) {
 		t.Errorf("the dump of the Classic has other bits; %v", err)
 	}
-	own, err := bloom.NewClassic(100, 0.01)
+	own, err := classic.New(100, 0.01)
 	if err != nil {
 		t.Fatal(err)
 	}

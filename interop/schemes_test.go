@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/redisbloom"
 )
@@ -18,8 +19,8 @@ func TestHolds(t *testing.T) {
 			defer f.Close()
 			return (&interop.File{Filter: f}).Write(io.Discard, format) == nil
 		}
-		for _, s := range bloom.Schemes() {
-			small, err := bloom.ClassicConfig{Keys: 1, Rate: 0.1, Scheme: s}.New()
+		for _, s := range classic.Schemes() {
+			small, err := classic.Config{Keys: 1, Rate: 0.1, Scheme: s}.New()
 			if err != nil {
 				t.Fatalf("%s: %v", s.Name(), err)
 			}

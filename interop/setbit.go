@@ -7,9 +7,10 @@ import (
 	"io"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 )
 
-// Crawlers, and copies of the Java class of [bloom.SchemeJavaBitSet], keep a
+// Crawlers, and copies of the Java class of [classic.SchemeJavaBitSet], keep a
 // filter in a Redis string by SETBIT: GET gives its bytes. Bit i is in byte i/8,
 // mask 0x80>>(i%8), and the string ends with the last byte that was written. So
 // neither m, k nor the scheme is in it.
@@ -17,10 +18,10 @@ import (
 var setBitFormat = &Format{
 	Name:    "redis-setbit",
 	About:   "a Redis string of SETBIT (ScrapyRedisBloomFilter, copies of the Java BitSet class), as GET returns it",
-	Schemes: []bloom.Scheme{bloom.SchemeRedisSetBit, bloom.SchemeJavaBitSet},
-	Needs:   "m and k, and the scheme if it is not " + bloom.SchemeRedisSetBit.Name(),
+	Schemes: []classic.Scheme{classic.SchemeRedisSetBit, classic.SchemeJavaBitSet},
+	Needs:   "m and k, and the scheme if it is not " + classic.SchemeRedisSetBit.Name(),
 	read: func(r io.Reader, o Options) (*File, error) {
-		c, err := o.bare(bloom.SchemeRedisSetBit, bloom.SchemeJavaBitSet)
+		c, err := o.bare(classic.SchemeRedisSetBit, classic.SchemeJavaBitSet)
 		if err != nil {
 			return nil, err
 		}
@@ -31,19 +32,19 @@ var setBitFormat = &Format{
 		return &File{Filter: f}, nil
 	},
 	write: func(w io.Writer, f *File) error {
-		classic, err := f.classicUnder(bloom.SchemeRedisSetBit, bloom.SchemeJavaBitSet)
+		filter, err := f.classicUnder(classic.SchemeRedisSetBit, classic.SchemeJavaBitSet)
 		if err != nil {
 			return err
 		}
-		return WriteSetBit(w, classic)
+		return WriteSetBit(w, filter)
 	},
 }
 
 // bare is the config of a filter of bare bits. The scheme is one of those given,
 // and the first if the caller names none.
-func (o Options) bare(schemes ...bloom.Scheme) (bloom.ClassicConfig, error) {
-	c := bloom.ClassicConfig{Bits: o.Bits, Probes: o.Probes, Scheme: o.Scheme}
-	if o.Scheme == (bloom.Scheme{}) {
+func (o Options) bare(schemes ...classic.Scheme) (classic.Config, error) {
+	c := classic.Config{Bits: o.Bits, Probes: o.Probes, Scheme: o.Scheme}
+	if o.Scheme == (classic.Scheme{}) {
 		c.Scheme = schemes[0]
 	}
 	for _, s := range schemes {
@@ -56,24 +57,24 @@ func (o Options) bare(schemes ...bloom.Scheme) (bloom.ClassicConfig, error) {
 
 // ReadSetBit reads the bytes of a Redis string, up to the end of r, as a filter
 // of the scheme, the Bits and the Probes of c: for ScrapyRedisBloomFilter
-// [bloom.SchemeRedisSetBit], 2 to the power of its BLOOMFILTER_BIT and its
+// [classic.SchemeRedisSetBit], 2 to the power of its BLOOMFILTER_BIT and its
 // BLOOMFILTER_HASH_NUMBER. The error wraps [bloom.ErrConfig] if c is no such
 // config, and [bloom.ErrFormat] if a bit is set from m on.
 //
 // A wrong k, or an m that is too large, nothing gives away: the filter then finds
 // the wrong keys. However short the string, it takes the memory of m bits.
-func ReadSetBit(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) {
-	return readTrimmed(r, c, bloom.HighBitFirst)
+func ReadSetBit(r io.Reader, c classic.Config) (*classic.Filter, error) {
+	return readTrimmed(r, c, classic.HighBitFirst)
 }
 
 // WriteSetBit writes the bytes that SETBIT would have left in an empty string:
 // up to the last that has a bit set. Of an empty filter there are none.
-func WriteSetBit(w io.Writer, f *bloom.Classic) error {
-	return writeTrimmed(w, f, bloom.HighBitFirst)
+func WriteSetBit(w io.Writer, f *classic.Filter) error {
+	return writeTrimmed(w, f, classic.HighBitFirst)
 }
 
 // readTrimmed reads the bits of a filter without the zeros at their end.
-func readTrimmed(r io.Reader, c bloom.ClassicConfig, order bloom.BitOrder) (*bloom.Classic, error) {
+func readTrimmed(r io.Reader, c classic.Config, order classic.BitOrder) (*classic.Filter, error) {
 	if err := mustBePlain(c); err != nil {
 		return nil, err
 	}
@@ -90,7 +91,7 @@ func readTrimmed(r io.Reader, c bloom.ClassicConfig, order bloom.BitOrder) (*blo
 
 // mustBePlain refuses configs that do not say m and k outright, or whose scheme
 // would round m: positions follow from m.
-func mustBePlain(c bloom.ClassicConfig) error {
+func mustBePlain(c classic.Config) error {
 	if c.Bits == 0 || c.Probes == 0 {
 		return fmt.Errorf("%w: bare bits say neither m nor k: give Bits and Probes, as the program that wrote them has them", bloom.ErrConfig)
 	}
@@ -102,7 +103,7 @@ func mustBePlain(c bloom.ClassicConfig) error {
 }
 
 // writeTrimmed writes the bits of a filter without the zeros at their end.
-func writeTrimmed(w io.Writer, f *bloom.Classic, order bloom.BitOrder) error {
+func writeTrimmed(w io.Writer, f *classic.Filter, order classic.BitOrder) error {
 	_, err := f.WriteBits(&withoutLastZeros{w: w}, order)
 	return err
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 )
 
@@ -40,7 +41,7 @@ func TestSetBitFilters(t *testing.T) {
 			if len(want) != w.Length {
 				t.Fatalf("%d bytes, want %d", len(want), w.Length)
 			}
-			made, err := bloom.ClassicConfig{Bits: 1 << w.Bit, Probes: w.Hashes, Scheme: bloom.SchemeRedisSetBit}.New()
+			made, err := classic.Config{Bits: 1 << w.Bit, Probes: w.Hashes, Scheme: classic.SchemeRedisSetBit}.New()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -63,7 +64,7 @@ func TestSetBitFilters(t *testing.T) {
 				t.Errorf("written %.40x..., want %.40x...", file.Bytes(), want)
 			}
 			read := mustRewrite(t, "redis-setbit", want, interop.Options{Bits: 1 << w.Bit, Probes: w.Hashes})
-			if !read.Filter.(*bloom.Classic).Equal(made) {
+			if !read.Filter.(*classic.Filter).Equal(made) {
 				t.Error("what was read differs from what was made")
 			}
 			for id, want := range w.Exists {
@@ -79,8 +80,8 @@ func TestSetBitFilters(t *testing.T) {
 }
 
 // bareConfig is a filter of the scheme, m and k whose bits are nobody's.
-func bareConfig(s bloom.Scheme, m uint64, k int) bloom.ClassicConfig {
-	return bloom.ClassicConfig{Scheme: s, Bits: m, Probes: k}
+func bareConfig(s classic.Scheme, m uint64, k int) classic.Config {
+	return classic.Config{Scheme: s, Bits: m, Probes: k}
 }
 
 func TestSetBitRefuses(t *testing.T) {
@@ -95,7 +96,7 @@ func TestSetBitRefuses(t *testing.T) {
 		"no k":              {"\x80", interop.Options{Bits: 64}, bloom.ErrConfig, "Bits and Probes"},
 		"m no power of two": {"\x80", interop.Options{Bits: 65, Probes: 2}, bloom.ErrConfig, "power of two"},
 		"m above Redis":     {"\x80", interop.Options{Bits: 1 << 33, Probes: 2}, bloom.ErrConfig, "2^32"},
-		"another scheme":    {"\x80", interop.Options{Bits: 64, Probes: 2, Scheme: bloom.SchemeGuava64}, bloom.ErrConfig, "redis-setbit"},
+		"another scheme":    {"\x80", interop.Options{Bits: 64, Probes: 2, Scheme: classic.SchemeGuava64}, bloom.ErrConfig, "redis-setbit"},
 		"a bit in byte m/8": {"12345678\x01", interop.Options{Bits: 64, Probes: 2}, bloom.ErrFormat, "is m right"},
 		"far behind m":      {"1" + strings.Repeat("\x00", 10000) + "\x01", interop.Options{Bits: 64, Probes: 2}, bloom.ErrFormat, "is m right"},
 		"bit m in its byte": {"\x08", interop.Options{Bits: 4, Probes: 2}, bloom.ErrFormat, "behind the last of 4"},
@@ -109,7 +110,7 @@ func TestSetBitRefuses(t *testing.T) {
 		t.Errorf("a zero behind m, as SETBIT writes with the value 0: %v", err)
 	}
 	// Guava's scheme would round m up to a multiple of 64, and mean other bits.
-	if _, err := interop.ReadSetBit(strings.NewReader("\x80"), bareConfig(bloom.SchemeGuava32, 100, 3)); !errors.Is(err, bloom.ErrConfig) {
+	if _, err := interop.ReadSetBit(strings.NewReader("\x80"), bareConfig(classic.SchemeGuava32, 100, 3)); !errors.Is(err, bloom.ErrConfig) {
 		t.Errorf("a rounded m: %v, want ErrConfig", err)
 	}
 	broken := errors.New("broken")
@@ -128,7 +129,7 @@ func (f failing) Read([]byte) (int, error) { return 0, f.err }
 // TestSetBitTrims: an empty filter is an empty string, and long holes between
 // bits are written.
 func TestSetBitTrims(t *testing.T) {
-	c := bareConfig(bloom.SchemeRedisSetBit, 1<<24, 1)
+	c := bareConfig(classic.SchemeRedisSetBit, 1<<24, 1)
 	f, err := c.New()
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +177,7 @@ func TestBitSetFilters(t *testing.T) {
 		t.Fatal("no vectors")
 	}
 	for _, w := range v.Filters {
-		made, err := bareConfig(bloom.SchemeJavaBitSet, 2<<28, 8).New()
+		made, err := bareConfig(classic.SchemeJavaBitSet, 2<<28, 8).New()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -199,7 +200,7 @@ func TestBitSetFilters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !read.Filter.(*bloom.Classic).Equal(made) {
+		if !read.Filter.(*classic.Filter).Equal(made) {
 			t.Errorf("%s: what was read differs from what was made", w.Name)
 		}
 		for id, want := range w.Contains {
@@ -231,15 +232,15 @@ func TestBitSetIO(t *testing.T) {
 	asBytes := mustRewrite(t, "java-bitset-bytes", array, o)
 	for _, o := range []interop.Options{o, {}} { // 4 longs are 256 bits
 		f := mustRewrite(t, "java-bitset", stream, o)
-		classic := f.Filter.(*bloom.Classic)
-		if classic.Plan().Bits != 256 || classic.Plan().Probes != 8 || !classic.Equal(asBytes.Filter.(*bloom.Classic)) {
-			t.Errorf("the stream is %v, the array %v", classic, asBytes.Filter)
+		filter := f.Filter.(*classic.Filter)
+		if filter.Plan().Bits != 256 || filter.Plan().Probes != 8 || !filter.Equal(asBytes.Filter.(*classic.Filter)) {
+			t.Errorf("the stream is %v, the array %v", filter, asBytes.Filter)
 		}
 		text := []byte(strings.Repeat("0", 256))
 		for _, i := range v.IO.Set {
 			text[255-i] = '1'
 		}
-		if got := classic.BitString(); got != string(text) {
+		if got := filter.BitString(); got != string(text) {
 			t.Errorf("bits %s, want %s", got, text)
 		}
 		for name, want := range map[string][]byte{"java-bitset": stream, "java-bitset-bytes": array, "redis-setbit": nil} {
@@ -250,22 +251,22 @@ func TestBitSetIO(t *testing.T) {
 			if want != nil && !bytes.Equal(file.Bytes(), want) {
 				t.Errorf("written as %s it is %x, want %x", name, file.Bytes(), want)
 			}
-			o := interop.Options{Bits: 256, Probes: 8, Scheme: bloom.SchemeJavaBitSet}
-			if again, err := format(t, name).Read(&file, o); err != nil || !again.Filter.(*bloom.Classic).Equal(classic) {
+			o := interop.Options{Bits: 256, Probes: 8, Scheme: classic.SchemeJavaBitSet}
+			if again, err := format(t, name).Read(&file, o); err != nil || !again.Filter.(*classic.Filter).Equal(filter) {
 				t.Errorf("by way of %s it is %v, %v", name, again, err)
 			}
 		}
 	}
 	// More may follow in the stream.
 	from := bytes.NewReader(append(bytes.Clone(stream), "more"...))
-	if _, err := interop.ReadBitSet(from, bloom.ClassicConfig{}); err != nil {
+	if _, err := interop.ReadBitSet(from, classic.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	if rest, _ := io.ReadAll(from); string(rest) != "more" {
 		t.Errorf("ReadBitSet leaves %q", rest)
 	}
 	// toLongArray ends with the zeros of its last long.
-	if _, err := interop.ReadBitSetBytes(bytes.NewReader(append(bytes.Clone(array), make([]byte, 7)...)), bareConfig(bloom.Scheme{}, 256, 8)); err != nil {
+	if _, err := interop.ReadBitSetBytes(bytes.NewReader(append(bytes.Clone(array), make([]byte, 7)...)), bareConfig(classic.Scheme{}, 256, 8)); err != nil {
 		t.Error(err)
 	}
 }
@@ -282,11 +283,11 @@ func bitSetStream(t testing.TB, longs uint32, array []byte) []byte {
 func TestBitSetRefuses(t *testing.T) {
 	long := []byte{0, 0, 0, 0, 0, 0, 0, 1}
 	valid := bitSetStream(t, 1, long)
-	if _, err := interop.ReadBitSet(bytes.NewReader(valid), bloom.ClassicConfig{}); err != nil {
+	if _, err := interop.ReadBitSet(bytes.NewReader(valid), classic.Config{}); err != nil {
 		t.Fatal(err)
 	}
 	for cut := range valid {
-		if _, err := interop.ReadBitSet(bytes.NewReader(valid[:cut]), bloom.ClassicConfig{}); !errors.Is(err, bloom.ErrFormat) {
+		if _, err := interop.ReadBitSet(bytes.NewReader(valid[:cut]), classic.Config{}); !errors.Is(err, bloom.ErrFormat) {
 			t.Errorf("cut to %d bytes: %v, want ErrFormat", cut, err)
 		}
 	}
@@ -296,18 +297,18 @@ func TestBitSetRefuses(t *testing.T) {
 	otherClass[10] ^= 1
 	for name, tt := range map[string]struct {
 		file []byte
-		c    bloom.ClassicConfig
+		c    classic.Config
 		want error
 	}{
-		"no end of the object":      {noEnd, bloom.ClassicConfig{}, bloom.ErrFormat},
-		"another class":             {otherClass, bloom.ClassicConfig{}, bloom.ErrFormat},
-		"a Guava filter":            {fromHex(t, javaObject), bloom.ClassicConfig{}, bloom.ErrFormat},
-		"three longs, and no m":     {bitSetStream(t, 3, make([]byte, 24)), bloom.ClassicConfig{}, bloom.ErrConfig},
-		"no longs, and no m":        {bitSetStream(t, 0, nil), bloom.ClassicConfig{}, bloom.ErrConfig},
-		"negative longs":            {bitSetStream(t, 1<<31, nil), bloom.ClassicConfig{}, bloom.ErrFormat},
-		"more longs than the class": {bitSetStream(t, 1<<30, long), bloom.ClassicConfig{}, bloom.ErrFormat},
-		"k above the seeds":         {valid, bareConfig(bloom.SchemeJavaBitSet, 64, 9), bloom.ErrConfig},
-		"bits behind m":             {bitSetStream(t, 2, append(make([]byte, 8), long...)), bareConfig(bloom.SchemeJavaBitSet, 64, 8), bloom.ErrFormat},
+		"no end of the object":      {noEnd, classic.Config{}, bloom.ErrFormat},
+		"another class":             {otherClass, classic.Config{}, bloom.ErrFormat},
+		"a Guava filter":            {fromHex(t, javaObject), classic.Config{}, bloom.ErrFormat},
+		"three longs, and no m":     {bitSetStream(t, 3, make([]byte, 24)), classic.Config{}, bloom.ErrConfig},
+		"no longs, and no m":        {bitSetStream(t, 0, nil), classic.Config{}, bloom.ErrConfig},
+		"negative longs":            {bitSetStream(t, 1<<31, nil), classic.Config{}, bloom.ErrFormat},
+		"more longs than the class": {bitSetStream(t, 1<<30, long), classic.Config{}, bloom.ErrFormat},
+		"k above the seeds":         {valid, bareConfig(classic.SchemeJavaBitSet, 64, 9), bloom.ErrConfig},
+		"bits behind m":             {bitSetStream(t, 2, append(make([]byte, 8), long...)), bareConfig(classic.SchemeJavaBitSet, 64, 8), bloom.ErrFormat},
 	} {
 		if _, err := interop.ReadBitSet(bytes.NewReader(tt.file), tt.c); !errors.Is(err, tt.want) {
 			t.Errorf("%s: %v, want %v", name, err, tt.want)
@@ -315,13 +316,13 @@ func TestBitSetRefuses(t *testing.T) {
 	}
 	for name, tt := range map[string]struct {
 		file []byte
-		c    bloom.ClassicConfig
+		c    classic.Config
 	}{
-		"three longs of four":   {bitSetStream(t, 3, make([]byte, 24)), bareConfig(bloom.Scheme{}, 256, 0)},
-		"none of four":          {bitSetStream(t, 0, nil), bareConfig(bloom.Scheme{}, 256, 0)},
-		"a zero long behind m":  {bitSetStream(t, 2, append(bytes.Clone(long), make([]byte, 8)...)), bareConfig(bloom.Scheme{}, 64, 0)},
-		"k of a shorter class":  {valid, bareConfig(bloom.Scheme{}, 64, 3)},
-		"another of the caller": {valid, bareConfig(bloom.SchemeRedisSetBit, 64, 3)},
+		"three longs of four":   {bitSetStream(t, 3, make([]byte, 24)), bareConfig(classic.Scheme{}, 256, 0)},
+		"none of four":          {bitSetStream(t, 0, nil), bareConfig(classic.Scheme{}, 256, 0)},
+		"a zero long behind m":  {bitSetStream(t, 2, append(bytes.Clone(long), make([]byte, 8)...)), bareConfig(classic.Scheme{}, 64, 0)},
+		"k of a shorter class":  {valid, bareConfig(classic.Scheme{}, 64, 3)},
+		"another of the caller": {valid, bareConfig(classic.SchemeRedisSetBit, 64, 3)},
 	} {
 		if _, err := interop.ReadBitSet(bytes.NewReader(tt.file), tt.c); err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -330,7 +331,7 @@ func TestBitSetRefuses(t *testing.T) {
 	// 128 MiB are claimed, a few bytes come.
 	claim := bitSetStream(t, 1<<24, make([]byte, 1000))
 	took := allocates(func() {
-		if _, err := interop.ReadBitSet(bytes.NewReader(claim), bloom.ClassicConfig{}); !errors.Is(err, bloom.ErrFormat) {
+		if _, err := interop.ReadBitSet(bytes.NewReader(claim), classic.Config{}); !errors.Is(err, bloom.ErrFormat) {
 			t.Errorf("128 MiB of 1000 bytes: %v, want ErrFormat", err)
 		}
 	})
@@ -346,10 +347,10 @@ func FuzzSetBit(f *testing.F) {
 	f.Add([]byte("12345678\x00"), uint8(6), uint8(3))
 	f.Add(make([]byte, 100), uint8(17), uint8(255))
 	f.Fuzz(func(t *testing.T, file []byte, bit, k uint8) {
-		c := bareConfig(bloom.SchemeRedisSetBit, 1<<(bit%18), int(k))
+		c := bareConfig(classic.SchemeRedisSetBit, 1<<(bit%18), int(k))
 		for _, form := range []struct {
-			read  func(io.Reader, bloom.ClassicConfig) (*bloom.Classic, error)
-			write func(io.Writer, *bloom.Classic) error
+			read  func(io.Reader, classic.Config) (*classic.Filter, error)
+			write func(io.Writer, *classic.Filter) error
 		}{
 			{interop.ReadSetBit, interop.WriteSetBit},
 			{interop.ReadBitSetBytes, interop.WriteBitSetBytes},
@@ -384,7 +385,7 @@ func FuzzJavaBitSet(f *testing.F) {
 	f.Add(long, uint32(1<<24), uint8(0))
 	f.Add(long, uint32(1<<31), uint8(0))
 	f.Fuzz(func(t *testing.T, file []byte, longs uint32, bit uint8) {
-		c := bloom.ClassicConfig{}
+		c := classic.Config{}
 		if bit %= 20; bit != 0 {
 			c.Bits = 1 << bit
 		}
@@ -412,7 +413,7 @@ func FuzzJavaBitSet(f *testing.F) {
 // A crawler's filter of 2^12 bits and 6 hashes, as GET mycrawler:bloomfilter
 // returns it: the fingerprints of requests are the keys.
 func ExampleReadSetBit() {
-	crawler := bloom.ClassicConfig{Scheme: bloom.SchemeRedisSetBit, Bits: 1 << 12, Probes: 6}
+	crawler := classic.Config{Scheme: classic.SchemeRedisSetBit, Bits: 1 << 12, Probes: 6}
 	seen, err := crawler.New()
 	if err != nil {
 		panic(err)

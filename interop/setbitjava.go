@@ -8,9 +8,10 @@ import (
 	"io"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 )
 
-// The Java class of [bloom.SchemeJavaBitSet] keeps its bits in a
+// The Java class of [classic.SchemeJavaBitSet] keeps its bits in a
 // java.util.BitSet, which leaves Java in two ways:
 //
 //	BitSet.toByteArray        the bytes up to the last set bit, bit i in byte i/8,
@@ -36,12 +37,12 @@ const javaEndOfData = 0x78
 var bitSetFormat = &Format{
 	Name:    "java-bitset",
 	About:   "a java.util.BitSet written by ObjectOutputStream, of the class with the seeds 3, 5, 7, 11, 13, 31, 37, 61",
-	Schemes: []bloom.Scheme{bloom.SchemeJavaBitSet},
+	Schemes: []classic.Scheme{classic.SchemeJavaBitSet},
 	Matches: func(head []byte, _ int64) bool {
 		return bytes.HasPrefix(javaBitSetHead, head[:min(len(head), len(javaBitSetHead))]) && len(head) > len(javaStream)
 	},
 	read: func(r io.Reader, o Options) (*File, error) {
-		c, err := o.bare(bloom.SchemeJavaBitSet)
+		c, err := o.bare(classic.SchemeJavaBitSet)
 		if err != nil {
 			return nil, err
 		}
@@ -52,20 +53,20 @@ var bitSetFormat = &Format{
 		return &File{Filter: f, Details: [][2]string{{"longs", fmt.Sprint(longs)}}}, nil
 	},
 	write: func(w io.Writer, f *File) error {
-		classic, err := f.classicUnder(bloom.SchemeJavaBitSet)
+		filter, err := f.classicUnder(classic.SchemeJavaBitSet)
 		if err != nil {
 			return err
 		}
-		return WriteBitSet(w, classic)
+		return WriteBitSet(w, filter)
 	},
 }
 
 var bitSetBytesFormat = &Format{
 	Name:    "java-bitset-bytes",
 	About:   "BitSet.toByteArray of the same Java class; m is its own 2<<28, and k 8, unless given",
-	Schemes: []bloom.Scheme{bloom.SchemeJavaBitSet},
+	Schemes: []classic.Scheme{classic.SchemeJavaBitSet},
 	read: func(r io.Reader, o Options) (*File, error) {
-		c, err := o.bare(bloom.SchemeJavaBitSet)
+		c, err := o.bare(classic.SchemeJavaBitSet)
 		if err != nil {
 			return nil, err
 		}
@@ -76,11 +77,11 @@ var bitSetBytesFormat = &Format{
 		return &File{Filter: f}, nil
 	},
 	write: func(w io.Writer, f *File) error {
-		classic, err := f.classicUnder(bloom.SchemeJavaBitSet)
+		filter, err := f.classicUnder(classic.SchemeJavaBitSet)
 		if err != nil {
 			return err
 		}
-		return WriteBitSetBytes(w, classic)
+		return WriteBitSetBytes(w, filter)
 	},
 }
 
@@ -92,18 +93,18 @@ const (
 
 // ReadBitSetBytes reads what toByteArray or toLongArray gave, up to the end of r,
 // as a filter of the scheme, the Bits and the Probes of c. Where c leaves them
-// out they are the Java class's: [bloom.SchemeJavaBitSet], 2<<28 and 8. The
+// out they are the Java class's: [classic.SchemeJavaBitSet], 2<<28 and 8. The
 // errors are those of [ReadSetBit].
-func ReadBitSetBytes(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) {
+func ReadBitSetBytes(r io.Reader, c classic.Config) (*classic.Filter, error) {
 	if c.Bits == 0 {
 		c.Bits = javaBits
 	}
-	return readTrimmed(r, orJava(c), bloom.LowBitFirst)
+	return readTrimmed(r, orJava(c), classic.LowBitFirst)
 }
 
-func orJava(c bloom.ClassicConfig) bloom.ClassicConfig {
-	if c.Scheme == (bloom.Scheme{}) {
-		c.Scheme = bloom.SchemeJavaBitSet
+func orJava(c classic.Config) classic.Config {
+	if c.Scheme == (classic.Scheme{}) {
+		c.Scheme = classic.SchemeJavaBitSet
 	}
 	if c.Probes == 0 {
 		c.Probes = javaProbes
@@ -113,8 +114,8 @@ func orJava(c bloom.ClassicConfig) bloom.ClassicConfig {
 
 // WriteBitSetBytes writes what toByteArray would give, for BitSet.valueOf. Of an
 // empty filter there are no bytes.
-func WriteBitSetBytes(w io.Writer, f *bloom.Classic) error {
-	return writeTrimmed(w, f, bloom.LowBitFirst)
+func WriteBitSetBytes(w io.Writer, f *classic.Filter) error {
+	return writeTrimmed(w, f, classic.LowBitFirst)
 }
 
 // ReadBitSet reads a java.util.BitSet that an ObjectOutputStream wrote, as a
@@ -122,12 +123,12 @@ func WriteBitSetBytes(w io.Writer, f *bloom.Classic) error {
 // What c leaves out is that of the Java class; Bits are then those of all longs,
 // if these are a power of two. The error wraps [bloom.ErrFormat], or
 // [bloom.ErrConfig] if there is no telling m.
-func ReadBitSet(r io.Reader, c bloom.ClassicConfig) (*bloom.Classic, error) {
+func ReadBitSet(r io.Reader, c classic.Config) (*classic.Filter, error) {
 	f, _, err := readJavaBitSet(r, c)
 	return f, err
 }
 
-func readJavaBitSet(r io.Reader, c bloom.ClassicConfig) (f *bloom.Classic, longs uint32, err error) {
+func readJavaBitSet(r io.Reader, c classic.Config) (f *classic.Filter, longs uint32, err error) {
 	head := make([]byte, len(javaBitSetHead)+4)
 	n, err := io.ReadFull(r, head)
 	if !bytes.HasPrefix(head[:n], javaBitSetHead[:min(n, len(javaBitSetHead))]) {
@@ -150,7 +151,7 @@ func readJavaBitSet(r io.Reader, c bloom.ClassicConfig) (f *bloom.Classic, longs
 		}
 	}
 	array := &exactly{r, int64(longs) * 8}
-	if f, err = readTrimmed(array, c, bloom.BigEndianWords); err != nil {
+	if f, err = readTrimmed(array, c, classic.BigEndianWords); err != nil {
 		return nil, 0, err
 	}
 	end := make([]byte, 1)
@@ -169,7 +170,7 @@ func readJavaBitSet(r io.Reader, c bloom.ClassicConfig) (f *bloom.Classic, longs
 // WriteBitSet writes what an ObjectOutputStream writes for a BitSet that was made
 // for m bits: all its longs. The error wraps [ErrScheme] if they are more than a
 // Java array has.
-func WriteBitSet(w io.Writer, f *bloom.Classic) error {
+func WriteBitSet(w io.Writer, f *classic.Filter) error {
 	longs := (f.Plan().Bits + 63) / 64
 	const most = 1 << 25 // of an int's worth of bits
 	if longs > most {
@@ -179,7 +180,7 @@ func WriteBitSet(w io.Writer, f *bloom.Classic) error {
 	if _, err := w.Write(head); err != nil {
 		return fmt.Errorf("interop: writing: %w", err)
 	}
-	if _, err := f.WriteBits(w, bloom.BigEndianWords); err != nil {
+	if _, err := f.WriteBits(w, classic.BigEndianWords); err != nil {
 		return err
 	}
 	if _, err := w.Write([]byte{javaEndOfData}); err != nil {

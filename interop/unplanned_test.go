@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"testing"
 
-	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 )
 
@@ -12,16 +12,16 @@ import (
 func TestUnplanned(t *testing.T) {
 	for _, c := range []struct {
 		format string
-		scheme bloom.Scheme
+		scheme classic.Scheme
 		want   bool
 	}{
-		{"guava", bloom.SchemeGuava64, true},
-		{"bits-and-blooms", bloom.SchemeBitsAndBlooms, true},
-		{"bits-and-blooms-json", bloom.SchemeBitsAndBlooms, true},
-		{"dcso", bloom.SchemeDCSO, false},
+		{"guava", classic.SchemeGuava64, true},
+		{"bits-and-blooms", classic.SchemeBitsAndBlooms, true},
+		{"bits-and-blooms-json", classic.SchemeBitsAndBlooms, true},
+		{"dcso", classic.SchemeDCSO, false},
 	} {
 		t.Run(c.format, func(t *testing.T) {
-			f, err := bloom.ClassicConfig{Keys: 1000, Rate: 0.01, Scheme: c.scheme}.New()
+			f, err := classic.Config{Keys: 1000, Rate: 0.01, Scheme: c.scheme}.New()
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 	"github.com/bloomery/bloom/redisbloom"
 )
@@ -20,7 +20,7 @@ func Benchmark(b *testing.B) {
 		}
 		c := mustChain(b, redisbloom.Config{Keys: n, Rate: 0.01, NonScaling: true})
 		plan := c.Plan()
-		classic, err := bloom.ClassicConfig{Bits: plan.Bits, Probes: plan.Probes, Scheme: bloom.SchemeRedisBloom}.New()
+		classic, err := classic.Config{Bits: plan.Bits, Probes: plan.Probes, Scheme: classic.SchemeRedisBloom}.New()
 		if err != nil {
 			b.Fatal(err)
 		}

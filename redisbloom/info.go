@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/rate"
 )
@@ -162,28 +163,28 @@ func (c *Filter) String() string {
 }
 
 // Single returns a copy of the bits of a one-layer chain as a
-// [bloom.Classic] under [bloom.SchemeRedisBloom]. It is false where there are
+// [classic.Filter] under [classic.SchemeRedisBloom]. It is false where there are
 // more layers, or the layer has more probes than a Classic can.
-func (c *Filter) Single() (*bloom.Classic, bool) {
+func (c *Filter) Single() (*classic.Filter, bool) {
 	l := c.open()
-	config := bloom.ClassicConfig{Bits: l.bits.Bits, Probes: l.bits.Probes, Keys: l.entries, Scheme: bloom.SchemeRedisBloom}
+	config := classic.Config{Bits: l.bits.Bits, Probes: l.bits.Probes, Keys: l.entries, Scheme: classic.SchemeRedisBloom}
 	if l.older != nil || l.bits.Bits%64 != 0 {
 		return nil, false
 	}
 	if _, err := config.Plan(); err != nil {
 		config.Keys = 0 // a header may claim any number of keys; only its bits count
 	}
-	classic, err := config.ReadBits(&layerBytes{layer: l}, bloom.LittleEndianWords)
+	classic, err := config.ReadBits(&layerBytes{layer: l}, classic.LittleEndianWords)
 	return classic, err == nil
 }
 
 // From returns a scaling chain whose one layer has a copy of the filter's bits. Its
 // count of keys is the filter's or, if the filter has none, an estimate from the bits.
 // The error wraps [bloom.ErrUnlike] unless the filter is under
-// [bloom.SchemeRedisBloom].
-func From(f *bloom.Classic) (*Filter, error) {
-	if f.Scheme() != bloom.SchemeRedisBloom {
-		return nil, fmt.Errorf("%w: the filter is of the scheme %v, not %v: build it again from its keys", bloom.ErrUnlike, f.Scheme(), bloom.SchemeRedisBloom)
+// [classic.SchemeRedisBloom].
+func From(f *classic.Filter) (*Filter, error) {
+	if f.Scheme() != classic.SchemeRedisBloom {
+		return nil, fmt.Errorf("%w: the filter is of the scheme %v, not %v: build it again from its keys", bloom.ErrUnlike, f.Scheme(), classic.SchemeRedisBloom)
 	}
 	plan, report := f.Plan(), f.Report()
 	l := &layer{entries: max(plan.Keys, 1), perKey: float64(plan.Bits) / float64(max(plan.Keys, 1)), size: report.Added}
@@ -199,7 +200,7 @@ func From(f *bloom.Classic) (*Filter, error) {
 		return nil, err
 	}
 	c.newest.Store(l)
-	if _, err := f.WriteBits(&layerBytes{layer: l}, bloom.LittleEndianWords); err != nil {
+	if _, err := f.WriteBits(&layerBytes{layer: l}, classic.LittleEndianWords); err != nil {
 		return nil, err
 	}
 	return c, nil

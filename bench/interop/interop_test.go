@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 )
 
 // liar is a program that does as goBlooms does, but for one thing.
@@ -44,24 +44,24 @@ func TestCompare(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
 		program program
-		scheme  bloom.Scheme
+		scheme  classic.Scheme
 		trial   trial
 		want    string // part of a problem; "" if there must be none
 	}{
-		{"honest", liar{}, bloom.SchemeBitsAndBlooms, honest, ""},
-		{"an answer", liar{answer: true}, bloom.SchemeBitsAndBlooms, honest, "of the program's filter: 1 of 11014 answers differ"},
-		{"an answer to ours", liar{asked: true}, bloom.SchemeBitsAndBlooms, honest, "of our filter: 1 of 11014 answers differ"},
-		{"a bit", liar{file: true}, bloom.SchemeBitsAndBlooms, honest, "they differ from byte"},
-		{"a reader", liar{fails: true}, bloom.SchemeBitsAndBlooms, honest, "cannot read this"},
-		{"our scheme", liar{}, bloom.SchemeGuava64, honest, "writing our filter"},
-		{"no false positives", liar{}, bloom.SchemeBitsAndBlooms, trial{variant: "binary", shape: urls, n: 10, p: 1e-9}, "choose higher rates"},
+		{"honest", liar{}, classic.SchemeBitsAndBlooms, honest, ""},
+		{"an answer", liar{answer: true}, classic.SchemeBitsAndBlooms, honest, "of the program's filter: 1 of 11014 answers differ"},
+		{"an answer to ours", liar{asked: true}, classic.SchemeBitsAndBlooms, honest, "of our filter: 1 of 11014 answers differ"},
+		{"a bit", liar{file: true}, classic.SchemeBitsAndBlooms, honest, "they differ from byte"},
+		{"a reader", liar{fails: true}, classic.SchemeBitsAndBlooms, honest, "cannot read this"},
+		{"our scheme", liar{}, classic.SchemeGuava64, honest, "writing our filter"},
+		{"no false positives", liar{}, classic.SchemeBitsAndBlooms, trial{variant: "binary", shape: urls, n: 10, p: 1e-9}, "choose higher rates"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r, err := compare(peer{
 				format: "bits-and-blooms",
 				start:  func() (program, error) { return tt.program, nil },
 				trials: []trial{tt.trial},
-				ours:   classicOf(bloom.ClassicConfig{Scheme: tt.scheme}),
+				ours:   classicOf(classic.Config{Scheme: tt.scheme}),
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"unicode/utf16"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/interop"
 )
 
@@ -50,19 +51,19 @@ func peers(in tools) []peer {
 			start:  func() (program, error) { return dcsoBloom{}, nil },
 			trials: append(inTurn(sizes, []shape{octets, digests, urls, han}, "version 1"),
 				trial{variant: "with data", shape: digests, n: 1000, p: 0.05, data: []byte(`{"source":"数据"}` + "\n")}),
-			ours: classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeDCSO}),
+			ours: classicOf(classic.Config{Scheme: classic.SchemeDCSO}),
 		},
 		{
 			format: "bits-and-blooms",
 			start:  func() (program, error) { return goBlooms{}, nil },
 			trials: append(goBloomsTrials("binary"), oneWay(inTurn(sizes, texts, "little-endian"))...),
-			ours:   classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeBitsAndBlooms}),
+			ours:   classicOf(classic.Config{Scheme: classic.SchemeBitsAndBlooms}),
 		},
 		{
 			format: "bits-and-blooms-json",
 			start:  func() (program, error) { return goBlooms{}, nil },
 			trials: append(goBloomsTrials("json"), oneWay(inTurn(sizes, texts, "base64-std"))...),
-			ours:   classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeBitsAndBlooms}),
+			ours:   classicOf(classic.Config{Scheme: classic.SchemeBitsAndBlooms}),
 		},
 		{
 			format: "parquet",
@@ -88,14 +89,14 @@ func peers(in tools) []peer {
 			format: "bloomfilter.js",
 			start:  javascript(in, "bloomfilter"),
 			trials: append(inTurn(sizes, texts, "target"), inTurn(bySize(1000, 4, 32, 1, 99_999, 9), texts, "size")...),
-			ours:   classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeBloomFilterJS64}),
+			ours:   classicOf(classic.Config{Scheme: classic.SchemeBloomFilterJS64}),
 		},
 		{
 			format:  "bloomfilter.js-array",
 			start:   javascript(in, "bloomfilter18"),
 			trials:  inTurn(bySize(1000, 4, 32, 1, 99_999, 9, 1<<17, 3), texts, "size"),
-			ours:    classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeBloomFilterJS32}),
-			options: bare(bloom.SchemeBloomFilterJS32),
+			ours:    classicOf(classic.Config{Scheme: classic.SchemeBloomFilterJS32}),
+			options: bare(classic.SchemeBloomFilterJS32),
 		},
 		{
 			format: "npm-bloom-filters",
@@ -103,7 +104,7 @@ func peers(in tools) []peer {
 			trials: slices.Concat(inTurn(sizes, texts, "create"), inTurn(bySize(1000, 4, 1, 1, 99_999, 9), texts, "size", "seed-1", "seed-987654321012"),
 				inTurn(bySize(1000, 4), texts, edgeSeeds...)),
 			ours: func(t trial) (interop.Filter, error) {
-				c := bloom.ClassicConfig{Scheme: bloom.SchemeNPMBloomFilters}
+				c := classic.Config{Scheme: classic.SchemeNPMBloomFilters}
 				if seed, ok := strings.CutPrefix(t.variant, "seed-"); ok {
 					n, err := strconv.ParseInt(seed, 10, 64)
 					if err != nil {
@@ -118,9 +119,9 @@ func peers(in tools) []peer {
 			format: "python-list",
 			start:  python(in, "md5"),
 			trials: inTurn(sizes, texts, "list"),
-			ours:   classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeMD5IndexKey}),
+			ours:   classicOf(classic.Config{Scheme: classic.SchemeMD5IndexKey}),
 			options: func(t trial) interop.Options {
-				_, k, _ := bloom.FormulaTruncated.Size(t.n, t.p) // where that fails, so does ours
+				_, k, _ := classic.FormulaTruncated.Size(t.n, t.p) // where that fails, so does ours
 				return interop.Options{Probes: k}
 			},
 		},
@@ -128,21 +129,21 @@ func peers(in tools) []peer {
 			format: "python-bitstring",
 			start:  python(in, "sha256-md5"),
 			trials: inTurn(bySize(8, 2, 1000, 2, 10_007, 2, 65_536, 2), texts, "bitstring"),
-			ours:   classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeSHA256MD5}),
+			ours:   classicOf(classic.Config{Scheme: classic.SchemeSHA256MD5}),
 		},
 		{
 			format:  "java-bitset",
 			start:   javaBitSet(in),
 			trials:  inTurn(bySize(1<<10, 3, 1<<16, 2, 1<<20, 8), texts, "object"),
-			ours:    classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeJavaBitSet}),
-			options: bare(bloom.SchemeJavaBitSet),
+			ours:    classicOf(classic.Config{Scheme: classic.SchemeJavaBitSet}),
+			options: bare(classic.SchemeJavaBitSet),
 		},
 		{
 			format:  "java-bitset-bytes",
 			start:   javaBitSet(in),
 			trials:  inTurn(bySize(1<<10, 3, 1<<16, 2, 1<<20, 8, 2<<28, 8), texts, "bytes"),
-			ours:    classicOf(bloom.ClassicConfig{Scheme: bloom.SchemeJavaBitSet}),
-			options: bare(bloom.SchemeJavaBitSet),
+			ours:    classicOf(classic.Config{Scheme: classic.SchemeJavaBitSet}),
+			options: bare(classic.SchemeJavaBitSet),
 		},
 		{
 			format: "redis-setbit",
@@ -150,7 +151,7 @@ func peers(in tools) []peer {
 			trials: append(inTurn(bySize(1<<10, 6, 1<<16, 2, 1<<20, 6, 1<<30, 6), []shape{digests, urls, han, emoji}, "crawler"),
 				inTurn(bySize(1<<10, 3, 1<<16, 2, 1<<20, 8), []shape{urls, han, emoji}, "seeds")...),
 			ours: func(t trial) (interop.Filter, error) {
-				return classicOf(bloom.ClassicConfig{Scheme: setbitScheme(t)})(t)
+				return classicOf(classic.Config{Scheme: setbitScheme(t)})(t)
 			},
 			options: func(t trial) interop.Options { return bare(setbitScheme(t))(t) },
 		},
@@ -170,7 +171,7 @@ func peers(in tools) []peer {
 
 // classicOf gives the config the trial's numbers. n and p make the m and k of the
 // program's own formula; a Rate beside Bits would be another wish.
-func classicOf(c bloom.ClassicConfig) func(trial) (interop.Filter, error) {
+func classicOf(c classic.Config) func(trial) (interop.Filter, error) {
 	return func(t trial) (interop.Filter, error) {
 		c := c
 		if t.m == 0 {
@@ -193,7 +194,7 @@ func bySize(pairs ...int) (trials []trial) {
 }
 
 // bare are the options of formats that are bits alone.
-func bare(s bloom.Scheme) func(trial) interop.Options {
+func bare(s classic.Scheme) func(trial) interop.Options {
 	return func(t trial) interop.Options { return interop.Options{Scheme: s, Bits: t.m, Probes: t.k} }
 }
 
@@ -212,7 +213,7 @@ func goBloomsTrials(variant string) []trial {
 // guavaPeer has Guava's two strategies and five funnels. Variants are as
 // programs/Guava.java reads them.
 func guavaPeer(in tools) peer {
-	formula := bloom.FormulaGuava31 // of 31 and 32; later ones differ where n is below 4
+	formula := classic.FormulaGuava31 // of 31 and 32; later ones differ where n is below 4
 	start := java(in, "-cp", in.guava, "programs/Guava.java")
 	var trials []trial
 	for _, strategy := range []string{"64-", "32-"} {
@@ -226,15 +227,15 @@ func guavaPeer(in tools) peer {
 		start: func() (program, error) {
 			p, err := start()
 			if err == nil && !strings.HasPrefix(p.about(), "Guava 31.") && !strings.HasPrefix(p.about(), "Guava 32.") {
-				formula = bloom.FormulaGuava33
+				formula = classic.FormulaGuava33
 			}
 			return p, err
 		},
 		trials: trials,
 		ours: func(t trial) (interop.Filter, error) {
-			c := bloom.ClassicConfig{Scheme: bloom.SchemeGuava64, Formula: formula}
+			c := classic.Config{Scheme: classic.SchemeGuava64, Formula: formula}
 			if strings.HasPrefix(t.variant, "32-") {
-				c.Scheme = bloom.SchemeGuava32
+				c.Scheme = classic.SchemeGuava32
 			}
 			return classicOf(c)(t)
 		},
@@ -318,11 +319,11 @@ func setbit(in tools) func() (program, error) {
 }
 
 // setbitScheme is of the crawlers' filter, or of the Java class in a Redis string.
-func setbitScheme(t trial) bloom.Scheme {
+func setbitScheme(t trial) classic.Scheme {
 	if t.variant == "seeds" {
-		return bloom.SchemeJavaBitSet
+		return classic.SchemeJavaBitSet
 	}
-	return bloom.SchemeRedisSetBit
+	return classic.SchemeRedisSetBit
 }
 
 // withServer stops the server of a program as well.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/axiomhq/hyperloglog"
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
@@ -162,8 +163,8 @@ func (b *buildCommand) overBudget(err error) error {
 }
 
 // newClassic makes a Classic of the scheme that --scheme names.
-func (b *buildCommand) newClassic(keys uint64, secret []byte) (*bloom.Classic, error) {
-	c := bloom.ClassicConfig{
+func (b *buildCommand) newClassic(keys uint64, secret []byte) (*classic.Filter, error) {
+	c := classic.Config{
 		Keys:   keys,
 		Rate:   float64(b.rate),
 		Bits:   uint64(b.bits),
@@ -176,7 +177,7 @@ func (b *buildCommand) newClassic(keys uint64, secret []byte) (*bloom.Classic, e
 		c.Rate = 0 // it follows
 	}
 	if b.scheme != "" {
-		scheme, ok := bloom.SchemeNamed(b.scheme)
+		scheme, ok := classic.SchemeNamed(b.scheme)
 		if !ok {
 			return nil, usagef("--scheme %s is unknown: take one of %s", b.scheme, joined(anyfile.SchemeNames()))
 		}

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
@@ -112,7 +113,9 @@ func (c *convertCommand) convert(from *anyfile.File, to *interop.Format) (*anyfi
 		}
 		file.Format = to
 		made.SetForeign(&file)
-	} else if chain, ok := from.Filter.(interface{ Single() (*bloom.Classic, bool) }); ok {
+	} else if chain, ok := from.Filter.(interface {
+		Single() (*classic.Filter, bool)
+	}); ok {
 		single, ok := chain.Single()
 		if !ok {
 			return nil, fmt.Errorf("%s: has several layers, which no filter of ours has under another program's scheme: read it as it is, as every command can", from.Path)
@@ -174,7 +177,7 @@ func (c *convertCommand) report(cmd *cobra.Command, from, made *anyfile.File) er
 	r := made.Condition()
 	if c.asJSON {
 		v := convertedJSON{File: c.output, From: from.Format(), To: c.to, Kind: made.Kind(), FilterJSON: human.Describe(r)}
-		if classic, ok := made.Filter.(*bloom.Classic); ok {
+		if classic, ok := made.Filter.(*classic.Filter); ok {
 			v.Scheme = classic.Scheme().Name()
 		}
 		return printJSON(cmd.OutOrStdout(), v)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/spf13/cobra"
@@ -174,7 +175,7 @@ func describe(f *anyfile.File, verified bool) infoJSON {
 		v.describeHash(hashed.HashIdentity())
 	}
 	switch k := f.Filter.(type) {
-	case *bloom.Classic:
+	case *classic.Filter:
 		v.Scheme = k.Scheme().Name()
 	case *bloom.Counting:
 		saturated := k.Saturated()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
@@ -83,8 +84,8 @@ func (c *intersectCommand) intersect(into, other *anyfile.File) (err error) {
 			}
 			return f.Intersect(folded)
 		}, into)
-	case *bloom.Classic:
-		return withSame(f, other, func(g *bloom.Classic) (err error) {
+	case *classic.Filter:
+		return withSame(f, other, func(g *classic.Filter) (err error) {
 			if c.common, err = f.Overlap(g); err != nil {
 				return err
 			}

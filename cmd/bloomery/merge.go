@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
@@ -206,7 +207,7 @@ func union(into, other *anyfile.File) error {
 		return withSame(f, other, f.Union, into)
 	case *bloom.SplitBlock:
 		return withSame(f, other, f.Union, into)
-	case *bloom.Classic:
+	case *classic.Filter:
 		return withSame(f, other, f.Union, into)
 	case *bloom.Counting:
 		return withSame(f, other, f.Union, into)

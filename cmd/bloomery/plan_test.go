@@ -20,7 +20,7 @@ import (
 var made = map[string]func(bloom.Config) (io.WriterTo, error){
 	"paired":   func(c bloom.Config) (io.WriterTo, error) { return c.New() },
 	"split":    func(c bloom.Config) (io.WriterTo, error) { return c.NewSplitBlock() },
-	"classic":  func(c bloom.Config) (io.WriterTo, error) { return c.NewClassic() },
+	"classic":  func(c bloom.Config) (io.WriterTo, error) { return classicConfig(c).New() },
 	"counting": func(c bloom.Config) (io.WriterTo, error) { return c.NewCounting() },
 }
 
@@ -52,7 +52,7 @@ func TestFileBytes(t *testing.T) {
 func TestClassicLines(t *testing.T) {
 	for _, keys := range []uint64{20, 300, 20_000} { // one cache line, some that are shared, many
 		c := bloom.Config{Keys: keys, Rate: 0.01}
-		f, err := c.NewClassic()
+		f, err := classicConfig(c).New()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -142,13 +142,13 @@ func TestGoLine(t *testing.T) {
 			add(l, p, plan)
 		}
 	}
-	classic, _ := layoutNamed("classic")
+	textbook, _ := layoutNamed("classic")
 	bitsAndProbes := planCommand{bits: 200_000, probes: 5}
-	plan, err := classic.plan(bitsAndProbes.config(0))
+	plan, err := textbook.plan(bitsAndProbes.config(0))
 	if err != nil {
 		t.Fatal(err)
 	}
-	add(classic, bitsAndProbes, plan)
+	add(textbook, bitsAndProbes, plan)
 	source.WriteString("}\n")
 	file := filepath.Join(t.TempDir(), "main.go")
 	if err := os.WriteFile(file, []byte(source.String()), 0o666); err != nil {

@@ -61,7 +61,7 @@ func (c planChart) bySpace() chart.Panel {
 	for widest/step > 12 {
 		step *= 2
 	}
-	best := c.curve(widest, bloom.Config.PlanClassic)
+	best := c.curve(widest, planClassic)
 	lowest := best[len(best)-1].Y
 	if c.plan.BitsPerKey() <= widest {
 		lowest = min(lowest, c.plan.Rate)
@@ -74,7 +74,7 @@ func (c planChart) bySpace() chart.Panel {
 		Height: 440,
 	}
 	for k := 1; k <= mostTextbookProbes; k++ {
-		line := chart.Line{Role: chart.Context, End: fmt.Sprintf("k = %d", k), Points: c.curve(widest, withProbes(bloom.Config.PlanClassic, k))}
+		line := chart.Line{Role: chart.Context, End: fmt.Sprintf("k = %d", k), Points: c.curve(widest, withProbes(planClassic, k))}
 		if k == mostTextbookProbes {
 			line.Name = fmt.Sprintf("textbook, k = 1 to %d", k)
 		}

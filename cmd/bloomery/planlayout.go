@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/filterfile"
 )
 
@@ -17,7 +18,7 @@ type planner func(bloom.Config) (bloom.Plan, error)
 // memory a bit takes, and how many cache lines a lookup reads.
 type layout struct {
 	name string
-	make string // the method of bloom.Config, and behind "bloom." the function of n and p
+	make string // the function of n and p, which a Config of its package has as a method
 	plan planner
 
 	// bytesPerByte is the memory for each byte of [bloom.Plan.Bytes].
@@ -28,12 +29,19 @@ type layout struct {
 	lines func(bloom.Plan) (found, absent float64)
 }
 
+// classicConfig is c for a textbook filter under our own scheme.
+func classicConfig(c bloom.Config) classic.Config {
+	return classic.Config{Keys: c.Keys, Rate: c.Rate, Bits: c.Bits, Probes: c.Probes, Budget: c.Budget, Seed: c.Seed, Secret: c.Secret}
+}
+
+func planClassic(c bloom.Config) (bloom.Plan, error) { return classicConfig(c).Plan() }
+
 // layouts are all of them, the default first.
 var layouts = []layout{
-	{"paired", "New", bloom.Config.Plan, 1, pairedLines},
-	{"split", "NewSplitBlock", bloom.Config.PlanSplitBlock, 1, func(bloom.Plan) (found, absent float64) { return 1, 1 }},
-	{"classic", "NewClassic", bloom.Config.PlanClassic, 1, classicLines},
-	{"counting", "NewCounting", bloom.Config.PlanCounting, 4, countingLines},
+	{"paired", "bloom.New", bloom.Config.Plan, 1, pairedLines},
+	{"split", "bloom.NewSplitBlock", bloom.Config.PlanSplitBlock, 1, func(bloom.Plan) (found, absent float64) { return 1, 1 }},
+	{"classic", "classic.New", planClassic, 1, classicLines},
+	{"counting", "bloom.NewCounting", bloom.Config.PlanCounting, 4, countingLines},
 }
 
 // layoutNamed finds a layout by its name.

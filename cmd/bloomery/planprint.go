@@ -191,7 +191,7 @@ func (p *planCommand) goLine(l layout) string {
 	case p.keys != 0 && p.rate != 0 && p.bits == 0 && p.probes == 0:
 		call = fmt.Sprintf("%s(%s, %s)", l.make, underscores(uint64(p.keys)), p.rate.String())
 	case p.keys == 0 && p.rate == 0: // m and k, which a Config does not take
-		call = fmt.Sprintf("ClassicConfig{Bits: %s, Probes: %d}.New()", underscores(uint64(p.bits)), int(p.probes))
+		call = fmt.Sprintf("classic.Config{Bits: %s, Probes: %d}.New()", underscores(uint64(p.bits)), int(p.probes))
 	default:
 		var fields []string
 		add := func(is bool, name, value string) {
@@ -203,9 +203,10 @@ func (p *planCommand) goLine(l layout) string {
 		add(p.rate != 0, "Rate", p.rate.String())
 		add(p.bits != 0, "Bits", underscores(uint64(p.bits)))
 		add(p.probes != 0, "Probes", p.probes.String())
-		call = fmt.Sprintf("Config{%s}.%s()", strings.Join(fields, ", "), l.make)
+		room, method, _ := strings.Cut(l.make, ".")
+		call = fmt.Sprintf("%s.Config{%s}.%s()", room, strings.Join(fields, ", "), method)
 	}
-	return "f, err := bloom." + call
+	return "f, err := " + call
 }
 
 // underscores writes n as Go does.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
@@ -161,7 +160,7 @@ func (h dumpHeader) verify(w io.Writer) error {
 	beside.Lock()
 	path := beside.path
 	beside.Unlock()
-	filter, err := bloom.OpenAny(path)
+	filter, err := anyfile.Open(path)
 	if err != nil {
 		return err
 	}

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/redisbloom"
@@ -299,8 +300,8 @@ func chainIn(f *anyfile.File) (chain *redisbloom.Filter, ok bool, err error) {
 	switch filter := f.Filter.(type) {
 	case *anyfile.Chain:
 		return filter.Filter, true, nil
-	case *bloom.Classic:
-		if filter.Scheme() == bloom.SchemeRedisBloom {
+	case *classic.Filter:
+		if filter.Scheme() == classic.SchemeRedisBloom {
 			chain, err = redisbloom.From(filter)
 			return chain, true, err
 		}

@@ -20,6 +20,7 @@ import (
 	"strings"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
@@ -104,7 +105,7 @@ func (f *Options) Interop() (interop.Options, error) {
 		o.Release = release
 	}
 	if f.Scheme != "" {
-		scheme, ok := bloom.SchemeNamed(f.Scheme)
+		scheme, ok := classic.SchemeNamed(f.Scheme)
 		if !ok {
 			return o, Usagef("--scheme %s is unknown: take one of %s", f.Scheme, strings.Join(SchemeNames(), ", "))
 		}
@@ -210,9 +211,9 @@ func (f *File) verifyMapped() error {
 // load loads a file of ours. To be read, it is mapped where its kind can be.
 func load(path string, mode OpenMode) (bloom.Any, error) {
 	if mode == ToRead {
-		return bloom.OpenAny(path)
+		return Open(path)
 	}
-	return bloom.LoadAny(path)
+	return Load(path)
 }
 
 // readOurs reads a file of ours from a stream, if it fits in the memory there is.
@@ -221,7 +222,7 @@ func readOurs(r io.Reader) (bloom.Any, error) {
 	if total, _ := machine.Usable(); total != 0 {
 		limit = int64(total)
 	}
-	return bloom.ReadAny(r, limit)
+	return Read(r, limit)
 }
 
 // OrNone makes a nil interface of a nil pointer.
@@ -366,7 +367,7 @@ func (f *File) Kind() string {
 		return bloom.KindFilter.String()
 	case *bloom.SplitBlock:
 		return bloom.KindSplitBlock.String()
-	case *bloom.Classic:
+	case *classic.Filter:
 		return bloom.KindClassic.String()
 	case *bloom.Scalable:
 		return bloom.KindScalable.String()
@@ -445,7 +446,7 @@ func (f *File) Unplanned() bool {
 	}
 	plan := f.Plan()
 	switch k := f.Filter.(type) {
-	case *bloom.Classic:
+	case *classic.Filter:
 		return !k.Scheme().TakesHashes() && plan.Keys == halfFull(plan)
 	case *bloom.SplitBlock:
 		return k.HashIdentity().Algorithm == bloom.XXH64 && plan.Keys == halfFull(plan)
@@ -493,7 +494,7 @@ func FormatNames() (names []string) {
 }
 
 func SchemeNames() (names []string) {
-	for _, s := range bloom.Schemes() {
+	for _, s := range classic.Schemes() {
 		names = append(names, s.Name())
 	}
 	return names

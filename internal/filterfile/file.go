@@ -200,7 +200,7 @@ func (s *File) copyBody(buffer []uint64, at uint64) []byte {
 		}
 	}
 	runtime.KeepAlive(s) // and with it the filter
-	littleEndian(part)
+	LittleEndian(part)
 	return memory.Bytes(part)
 }
 

@@ -46,7 +46,7 @@ const (
 type kind struct {
 	name     string
 	article  string   // the name as in a sentence
-	loader   string   // the function of package bloom that reads its files
+	loader   string   // the function that reads its files
 	hashes   []uint32 // that may fill it
 	sections []uint32 // their kinds
 	more     bool     // there may be more of the last one: its layers
@@ -57,7 +57,7 @@ var ours = []uint32{hashXXH3, hashSip}
 var kinds = map[Kind]kind{
 	KindFilter:     {"filter", "a Filter", "Load", ours, []uint32{SectionPaired}, false},
 	KindSplitBlock: {"splitblock", "a SplitBlock", "LoadSplitBlock", []uint32{hashXXH64, hashSip}, []uint32{SectionSplit}, false},
-	KindClassic:    {"classic", "a Classic", "LoadClassic", []uint32{hashOwn, hashXXH3, hashSip, hashXXH64}, []uint32{SectionBits}, false},
+	KindClassic:    {"classic", "a Classic", "classic.Load", []uint32{hashOwn, hashXXH3, hashSip, hashXXH64}, []uint32{SectionBits}, false},
 	KindCounting:   {"counting", "a Counting", "LoadCounting", ours, []uint32{SectionCounters}, false},
 	KindScalable:   {"scalable", "a Scalable", "LoadScalable", ours, []uint32{SectionPaired}, true},
 	KindWindow:     {"window", "a Window", "LoadWindow", ours, []uint32{SectionPaired}, true},

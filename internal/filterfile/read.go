@@ -93,12 +93,21 @@ func KindOf(path string) (Kind, error) {
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return 0, fmt.Errorf("%s: bloom: reading: %w", path, err)
 	}
-	if n < PageBytes {
-		return 0, fmt.Errorf("%s: %w: it has only %d bytes", path, ErrFormat, n)
-	}
-	h, err := decodeHeader(head)
+	kind, err := KindOfHead(head[:n])
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w", path, err)
+	}
+	return kind, nil
+}
+
+// KindOfHead is [KindOf] for a file whose first bytes, a page or more, are head.
+func KindOfHead(head []byte) (Kind, error) {
+	if len(head) < PageBytes {
+		return 0, fmt.Errorf("%w: it has only %d bytes", ErrFormat, len(head))
+	}
+	h, err := decodeHeader(head[:PageBytes])
+	if err != nil {
+		return 0, err
 	}
 	return h.Kind, nil
 }
@@ -170,7 +179,7 @@ func (s *File) readBody(r io.Reader) error {
 		passed.pass(zeros)
 		words, mapping, err := ReadWords(r, s.Sections[i].Length, func(part []uint64) {
 			passed.pass(memory.Bytes(part))
-			littleEndian(part)
+			LittleEndian(part)
 		})
 		s.Words, s.Memory = append(s.Words, words), append(s.Memory, mapping)
 		if err != nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// littleEndian turns words from the machine's byte order into that of files, or
+// LittleEndian turns words from the machine's byte order into that of files, or
 // back.
-func littleEndian(words []uint64) {
+func LittleEndian(words []uint64) {
 	if memory.LittleEndian {
 		return
 	}

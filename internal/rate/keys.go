@@ -35,6 +35,29 @@ func KeysThrown(fill, fillError, m, k float64) (keys, keysError float64) {
 	return keys, keysError
 }
 
+// Overlap is what the bits of two filters say of the sets they hold. Package bloom
+// exports it and documents its fields.
+type Overlap struct {
+	Keys, Others, Union, Intersection, IntersectionError float64
+}
+
+// OverlapOf estimates how many keys two filters of m bits and k probes have in
+// common, from the numbers of bits set in the one, in the other, and in either
+// (Swamidass and Baldi 2007, section 2.4).
+func OverlapOf(inF, inG, inEither int, bits uint64, probes int) (o Overlap) {
+	m, k := float64(bits), float64(probes)
+	var e1, e2, e3 float64
+	o.Keys, e1 = Keys(float64(inF)/m, 0, m, k)
+	o.Others, e2 = Keys(float64(inG)/m, 0, m, k)
+	o.Union, e3 = Keys(float64(inEither)/m, 0, m, k)
+	o.Intersection = min(o.Keys, o.Others)
+	if !math.IsInf(o.Keys+o.Others, 1) {
+		o.Intersection = max(o.Keys+o.Others-o.Union, 0)
+	}
+	o.IntersectionError = elementary.Hypot(elementary.Hypot(e1, e2), e3)
+	return o
+}
+
 // Moments sums a sample for its mean and standard error.
 type Moments struct{ n, sum, squares float64 }
 

@@ -18,6 +18,7 @@ import (
 // apiPackages are those that other modules may import, and their golden files.
 var apiPackages = map[string]string{
 	".":          "bloom",
+	"classic":    "classic",
 	"interop":    "interop",
 	"redisbloom": "redisbloom",
 	"store":      "store",

@@ -17,7 +17,7 @@ import (
 )
 
 // exactRooms are where a float may end in a file or in a size.
-var exactRooms = []string{".", "interop", "redisbloom", "internal/elementary", "internal/rate", "internal/scheme", "internal/sizing"}
+var exactRooms = []string{".", "classic", "interop", "redisbloom", "internal/elementary", "internal/rate", "internal/scheme", "internal/sizing"}
 
 // inexact are the functions of package math whose last bits differ between
 // processors.

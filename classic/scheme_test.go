@@ -1,4 +1,4 @@
-package bloom
+package classic
 
 import (
 	"bytes"
@@ -21,6 +21,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/scheme"
 )
 
@@ -30,7 +31,7 @@ import (
 // vectorKeys reads a file of vectors into v and returns its keys.
 func vectorKeys(t *testing.T, name string, v any) map[string][]byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", "vectors", name+".json"))
+	text, err := os.ReadFile(filepath.Join("..", "testdata", "vectors", name+".json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ type vectorFilter struct {
 
 // check makes the filter and compares its bits, byte by byte with the lowest bit
 // first, and its answers. A nil want leaves the bits out.
-func (v *vectorFilter) check(t *testing.T, c ClassicConfig, keys map[string][]byte, want []byte) *Classic {
+func (v *vectorFilter) check(t *testing.T, c Config, keys map[string][]byte, want []byte) *Filter {
 	t.Helper()
 	c.Bits, c.Probes = v.M, v.K
 	f, err := c.New()
@@ -167,7 +168,7 @@ func (v *vectorFilter) checkAnswers(t *testing.T, keys map[string][]byte, contai
 }
 
 // lowFirst is the filter's bits as bytes, bit i in byte i/8, mask 1<<(i%8).
-func lowFirst(f *Classic) []byte {
+func lowFirst(f *Filter) []byte {
 	b := make([]byte, 0, len(f.words)*8)
 	for _, word := range f.words {
 		b = binary.LittleEndian.AppendUint64(b, word)
@@ -210,9 +211,9 @@ func TestVectorsMD5IndexKey(t *testing.T) {
 		comparePositions(t, scheme.MD5IndexKey, p.Key, p.M, positions(scheme.MD5IndexKey, keys[p.Key], p.M, p.K, 0), p.Bits)
 	}
 	for _, f := range v.Filters {
-		c := ClassicConfig{Keys: f.N, Rate: f.FP, Scheme: SchemeMD5IndexKey}
+		c := Config{Keys: f.N, Rate: f.FP, Scheme: SchemeMD5IndexKey}
 		if f.K == 0 { // "every key is there"
-			if _, err := c.New(); !errors.Is(err, ErrRate) || !strings.Contains(err.Error(), "k = 0") {
+			if _, err := c.New(); !errors.Is(err, bloom.ErrRate) || !strings.Contains(err.Error(), "k = 0") {
 				t.Errorf("%s: error %v, want ErrRate that names k = 0", f.Name, err)
 			}
 			continue
@@ -220,7 +221,7 @@ func TestVectorsMD5IndexKey(t *testing.T) {
 		if p, err := c.Plan(); err != nil || p.Bits != f.M || p.Probes != f.K {
 			t.Errorf("%s: plan %v, %v, want m %d, k %d", f.Name, p, err, f.M, f.K)
 		}
-		f.check(t, ClassicConfig{Scheme: SchemeMD5IndexKey}, keys, unbase64(t, f.BitsB64))
+		f.check(t, Config{Scheme: SchemeMD5IndexKey}, keys, unbase64(t, f.BitsB64))
 	}
 }
 
@@ -277,13 +278,13 @@ func TestVectorsSHA256MD5(t *testing.T) {
 		comparePositions(t, scheme.SHA256MD5, p.Key, p.Size, positions(scheme.SHA256MD5, keys[p.Key], p.Size, 2, 0), p.Positions)
 	}
 	for _, p := range v.FormatHash {
-		f := mustClassic(t, ClassicConfig{Bits: p.Size, Probes: 2, Scheme: SchemeSHA256MD5})
+		f := mustClassic(t, Config{Bits: p.Size, Probes: 2, Scheme: SchemeSHA256MD5})
 		if got := f.FormatHash(keys[p.Key]); got != p.FormatHash {
 			t.Errorf("m %d: FormatHash(%s) = %s, want %s", p.Size, p.Key, got, p.FormatHash)
 		}
 	}
 	for _, w := range v.Filters {
-		f := mustClassic(t, ClassicConfig{Bits: w.Size, Probes: 2, Scheme: SchemeSHA256MD5})
+		f := mustClassic(t, Config{Bits: w.Size, Probes: 2, Scheme: SchemeSHA256MD5})
 		for _, step := range w.Steps {
 			f.Add(keys[step.Add])
 			if got := f.EstimatedErrorRate(); got != step.EstimatedErrorRate {
@@ -300,7 +301,7 @@ func TestVectorsSHA256MD5(t *testing.T) {
 	}
 }
 
-func mustClassic(t *testing.T, c ClassicConfig) *Classic {
+func mustClassic(t *testing.T, c Config) *Filter {
 	t.Helper()
 	f, err := c.New()
 	if err != nil {
@@ -360,7 +361,7 @@ func TestVectorsJavaBitSet(t *testing.T) {
 	}
 	for _, w := range v.Filters {
 		w.M, w.K = 2<<28, 8
-		f := w.check(t, ClassicConfig{Scheme: SchemeJavaBitSet}, keys, nil)
+		f := w.check(t, Config{Scheme: SchemeJavaBitSet}, keys, nil)
 		got := bytes.TrimRight(lowFirst(f), "\x00")
 		if sum := fmt.Sprintf("%x", sha256.Sum256(got)); len(got) != w.ToByteArrayLen || sum != w.ToByteArraySHA256 {
 			t.Errorf("%s: %d bytes with SHA-256 %s, want %d with %s", w.Name, len(got), sum, w.ToByteArrayLen, w.ToByteArraySHA256)
@@ -416,7 +417,7 @@ func TestVectorsGuava(t *testing.T) {
 	for _, w := range v.Filters {
 		w.M, w.Contains = w.BitSize, w.MightContain
 		s := numbered(numbers[w.Strategy])
-		f := w.check(t, ClassicConfig{Scheme: s}, guavaKeys(w.Funnel, keys, w.MightContain), nil)
+		f := w.check(t, Config{Scheme: s}, guavaKeys(w.Funnel, keys, w.MightContain), nil)
 		b := binary.BigEndian.AppendUint32([]byte{byte(s.Number() - scheme.Guava32), byte(w.K)}, uint32(len(f.words)))
 		for _, word := range f.words {
 			b = binary.BigEndian.AppendUint64(b, word)
@@ -430,7 +431,7 @@ func TestVectorsGuava(t *testing.T) {
 		if w.N == 0 {
 			continue // Guava takes it for 1, we ask back
 		}
-		if p, err := (ClassicConfig{Keys: w.N, Rate: w.FPP, Scheme: s}).Plan(); err != nil || p.Bits != w.M || p.Probes != w.K {
+		if p, err := (Config{Keys: w.N, Rate: w.FPP, Scheme: s}).Plan(); err != nil || p.Bits != w.M || p.Probes != w.K {
 			if w.Name != "k255" || p.Probes != 255 || p.Bits != w.M {
 				t.Errorf("%s: plan %v, %v, want m %d, k %d", w.Name, p, err, w.M, w.K)
 			}
@@ -485,7 +486,7 @@ func funnelString(key []byte, asUnits bool) (b []byte) {
 // TestGuavaPinned is the count that Guava's own tests pin: of a million odd
 // numbers, 30,104 are found among a million even ones at 3%.
 func TestGuavaPinned(t *testing.T) {
-	f := mustClassic(t, ClassicConfig{Keys: 1_000_000, Rate: 0.03, Scheme: SchemeGuava64})
+	f := mustClassic(t, Config{Keys: 1_000_000, Rate: 0.03, Scheme: SchemeGuava64})
 	chars := func(i int) (key []byte) {
 		for _, digit := range strconv.Itoa(i) {
 			key = append(key, byte(digit), 0)
@@ -533,16 +534,16 @@ func TestVectorsRedisBloom(t *testing.T) {
 		}
 	}
 	for _, w := range v.Filters {
-		var chain []*Classic
+		var chain []*Filter
 		for _, link := range w.Header.Links {
 			m, k, err := FormulaRedisBloom.Size(link.Entries, link.Error)
 			if err != nil || m != link.Bits || k != link.Hashes {
 				t.Errorf("%s: m %d, k %d, %v, want m %d, k %d", w.Name, m, k, err, link.Bits, link.Hashes)
 			}
-			chain = append(chain, mustClassic(t, ClassicConfig{Bits: link.Bits, Probes: link.Hashes, Scheme: SchemeRedisBloom}))
+			chain = append(chain, mustClassic(t, Config{Bits: link.Bits, Probes: link.Hashes, Scheme: SchemeRedisBloom}))
 		}
 		contains := func(key []byte) bool {
-			return slices.ContainsFunc(chain, func(f *Classic) bool { return f.Contains(key) })
+			return slices.ContainsFunc(chain, func(f *Filter) bool { return f.Contains(key) })
 		}
 		last := 0
 		add := func(key []byte) int {
@@ -618,7 +619,7 @@ func TestVectorsBitsAndBlooms(t *testing.T) {
 		for at := 0; at < len(want); at += 8 {
 			slices.Reverse(want[at : at+8])
 		}
-		w.check(t, ClassicConfig{Scheme: SchemeBitsAndBlooms}, keys, want)
+		w.check(t, Config{Scheme: SchemeBitsAndBlooms}, keys, want)
 	}
 }
 
@@ -643,7 +644,7 @@ func TestVectorsDCSO(t *testing.T) {
 	}
 	for _, w := range v.Filters {
 		want := unbase64(t, w.FileB64)[48:]
-		w.check(t, ClassicConfig{Scheme: SchemeDCSO}, keys, want[:(w.M+63)/64*8])
+		w.check(t, Config{Scheme: SchemeDCSO}, keys, want[:(w.M+63)/64*8])
 	}
 }
 
@@ -697,7 +698,7 @@ func TestVectorsBloomFilterJS(t *testing.T) {
 			contains map[string]bool
 		}{{SchemeBloomFilterJS64, bits1, w.V1}, {SchemeBloomFilterJS32, bits0, w.V0}} {
 			filter.Contains = family.contains
-			f := filter.check(t, ClassicConfig{Scheme: family.scheme}, keys, family.bits)
+			f := filter.check(t, Config{Scheme: family.scheme}, keys, family.bits)
 			if f.Plan().Bits != w.Rounded {
 				t.Errorf("%s: m %d, want %d", w.Name, f.Plan().Bits, w.Rounded)
 			}
@@ -748,7 +749,7 @@ func TestVectorsNPMBloomFilters(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.M = w.Size
-		c := ClassicConfig{Scheme: SchemeNPMBloomFilters, Seed: w.Seed}
+		c := Config{Scheme: SchemeNPMBloomFilters, Seed: w.Seed}
 		if w.Seed == 0x1234567890 {
 			c.Seed = 0 // the default
 		}
@@ -782,7 +783,7 @@ func TestVectorsRedisSetBit(t *testing.T) {
 		comparePositions(t, scheme.RedisSetBit, p.Key, 1<<p.Bit, positions(scheme.RedisSetBit, keys[p.Key], 1<<p.Bit, p.Hashes, 0), p.Offsets)
 	}
 	for _, w := range v.Filters {
-		f := mustClassic(t, ClassicConfig{Bits: 1 << w.Bit, Probes: w.Hashes, Scheme: SchemeRedisSetBit})
+		f := mustClassic(t, Config{Bits: 1 << w.Bit, Probes: w.Hashes, Scheme: SchemeRedisSetBit})
 		for _, id := range w.Inserted {
 			f.Add(keys[id])
 		}
@@ -928,7 +929,7 @@ func TestSchemesFrozen(t *testing.T) {
 		}
 		k, m := 5, uint64(1<<20)
 		k = min(k, s.def().MaxProbes)
-		f := mustClassic(t, ClassicConfig{Bits: m, Probes: k, Scheme: s})
+		f := mustClassic(t, Config{Bits: m, Probes: k, Scheme: s})
 		fmt.Fprintf(&got, "%d %v", s.Number(), s)
 		for _, key := range []string{"hello", "布隆", "\x00\xff\x80"} {
 			fmt.Fprint(&got, " ", f.Positions([]byte(key)))

@@ -1,14 +1,16 @@
-package bloom
+package classic
 
 import (
 	"fmt"
 	"math"
 	"strings"
 
+	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/scheme"
+	"github.com/bloomery/bloom/internal/sizing"
 )
 
-// Scheme is the rule by which a [Classic] turns a key into the positions of its
+// Scheme is the rule by which a [Filter] turns a key into the positions of its
 // bits. The zero Scheme is [SchemeBloomery]. Schemes can be compared with ==,
 // except for those of [NewScheme], which are the same if their names are.
 //
@@ -44,7 +46,7 @@ var (
 	// SchemeJavaBitSet is the Java class with the seeds 3, 5, 7, 11, 13, 31, 37
 	// and 61: k is at most 8, and m a power of two, in the original 2<<28. Its
 	// hashes are poor: short strings only reach the lowest positions, so that
-	// the rate can be much higher than [Report] says.
+	// the rate can be much higher than [bloom.Report] says.
 	SchemeJavaBitSet = numbered(scheme.JavaBitSet)
 
 	// SchemeGuava32 is Guava's MURMUR128_MITZ_32, as funnelled bytes: a string
@@ -57,7 +59,7 @@ var (
 
 	// SchemeRedisBloom is that of RedisBloom's BF commands, one layer of the
 	// chain. m is a multiple of 64. At small m, powers of two above all, its rate
-	// is far above what [Report] says: some keys' positions coincide, about one key
+	// is far above what [bloom.Report] says: some keys' positions coincide, about one key
 	// in m, so that no rate much below 1/m can be had. A chain of package interop
 	// reports the true one.
 	SchemeRedisBloom = numbered(scheme.RedisBloom)
@@ -67,7 +69,7 @@ var (
 
 	// SchemeDCSO is that of github.com/DCSO/bloom version 1, of CIRCL hashlookup
 	// and of poppy's version 1. At some m, powers of two among them, its rate is
-	// far above what [Report] says.
+	// far above what [bloom.Report] says.
 	SchemeDCSO = numbered(scheme.DCSO)
 
 	// SchemeBloomFilterJS32 is that of bloomfilter.js up to version 0.0.18. m is
@@ -79,7 +81,7 @@ var (
 	SchemeBloomFilterJS64 = numbered(scheme.BloomFilterJS2)
 
 	// SchemeNPMBloomFilters is that of the npm package bloom-filters. Its seed is
-	// ClassicConfig.Seed, of which the low 32 bits count; zero stands for the
+	// Config.Seed, of which the low 32 bits count; zero stands for the
 	// package's own, 0x1234567890.
 	SchemeNPMBloomFilters = numbered(scheme.NPMBloom)
 
@@ -87,7 +89,7 @@ var (
 	// (ScrapyRedisBloomFilter): m is a power of two. Redis has the bits of each
 	// byte in the opposite order. That program finds no empty key, even one it
 	// was given; here it is a key like any other. Keys of few letters give small
-	// hashes that lie close together, so that the rate is far above what [Report]
+	// hashes that lie close together, so that the rate is far above what [bloom.Report]
 	// says: at m = 2^20 and k = 7, for keys of eight letters, fourteen times.
 	SchemeRedisSetBit = numbered(scheme.RedisSetBit)
 )
@@ -107,16 +109,16 @@ const maxSchemeName = 255
 // Files hold the scheme's name only; loading one takes the scheme again, under
 // the same name. So give another name to what gives other positions.
 //
-// The error wraps [ErrConfig] if the name is empty, longer than 255 bytes, not
+// The error wraps [bloom.ErrConfig] if the name is empty, longer than 255 bytes, not
 // printable or one of the numbered schemes'.
 func NewScheme(name string, positions func(at []uint64, key []byte, m uint64)) (Scheme, error) {
 	switch _, taken := SchemeNamed(name); {
 	case positions == nil:
-		return Scheme{}, fmt.Errorf("%w: a scheme needs a function", ErrConfig)
+		return Scheme{}, fmt.Errorf("%w: a scheme needs a function", bloom.ErrConfig)
 	case taken:
-		return Scheme{}, fmt.Errorf("%w: the scheme %q is ours: give yours another name", ErrConfig, name)
+		return Scheme{}, fmt.Errorf("%w: the scheme %q is ours: give yours another name", bloom.ErrConfig, name)
 	case name == "" || len(name) > maxSchemeName || strings.ContainsFunc(name, unprintable):
-		return Scheme{}, fmt.Errorf("%w: the name of a scheme has 1 to %d printable bytes, not %q", ErrConfig, maxSchemeName, name)
+		return Scheme{}, fmt.Errorf("%w: the name of a scheme has 1 to %d printable bytes, not %q", bloom.ErrConfig, maxSchemeName, name)
 	}
 	return Scheme{&scheme.Scheme{
 		Number:    scheme.Custom,
@@ -186,13 +188,13 @@ func (s Scheme) is(t Scheme) bool {
 func (s Scheme) refuseBits(m uint64) error {
 	def := s.def()
 	if m == 0 || m > scheme.MaxBits {
-		return fmt.Errorf("%w: m must be from 1 to %d, not %d", ErrConfig, uint64(scheme.MaxBits), m)
+		return fmt.Errorf("%w: m must be from 1 to %d, not %d", bloom.ErrConfig, uint64(scheme.MaxBits), m)
 	}
 	if def.PowerOfTwo && m&(m-1) != 0 {
-		return fmt.Errorf("%w: the scheme %s masks with m-1, so m must be a power of two, not %d", ErrConfig, def.Name, m)
+		return fmt.Errorf("%w: the scheme %s masks with m-1, so m must be a power of two, not %d", bloom.ErrConfig, def.Name, m)
 	}
 	if def.MostBits != 0 && m > def.MostBits {
-		return fmt.Errorf("%w: %d bits are too many for the scheme %s: %s", ErrConfig, m, def.Name, def.Why)
+		return fmt.Errorf("%w: %d bits are too many for the scheme %s: %s", bloom.ErrConfig, m, def.Name, def.Why)
 	}
 	return nil
 }
@@ -201,7 +203,7 @@ func (s Scheme) refuseBits(m uint64) error {
 func (s Scheme) refuseProbes(k int) error {
 	def := s.def()
 	if k < def.MinProbes || k > def.MaxProbes {
-		return fmt.Errorf("%w: k must be %s for the scheme %s, not %d", ErrConfig, fromTo(def.MinProbes, def.MaxProbes), def.Name, k)
+		return fmt.Errorf("%w: k must be %s for the scheme %s, not %d", bloom.ErrConfig, fromTo(def.MinProbes, def.MaxProbes), def.Name, k)
 	}
 	return nil
 }
@@ -222,26 +224,26 @@ func (s Scheme) fits(bits uint64, probes int) error {
 		return err
 	}
 	if unit := s.def().Unit; bits%unit != 0 {
-		return fmt.Errorf("%w: the scheme %s has multiples of %d bits, not %d", ErrConfig, s, unit, bits)
+		return fmt.Errorf("%w: the scheme %s has multiples of %d bits, not %d", bloom.ErrConfig, s, unit, bits)
 	}
 	return nil
 }
 
 // hashedBy reports whether filters of the scheme have such an identity.
-func (s Scheme) hashedBy(id HashIdentity) bool {
+func (s Scheme) hashedBy(id bloom.HashIdentity) bool {
 	switch {
 	case s.TakesHashes():
-		return id.Algorithm == XXH3 || id.Algorithm == SipHash
+		return id.Algorithm == bloom.XXH3 || id.Algorithm == bloom.SipHash
 	case s.def().Seed != 0:
-		return id.Algorithm == XXH64
+		return id.Algorithm == bloom.XXH64
 	}
-	return id == HashIdentity{}
+	return id == bloom.HashIdentity{}
 }
 
 // Formula is a published way to work out m and k from n and p, in the order of
 // operations and with the rounding of its source, so that the result is that
 // program's filter. Most do not keep p: integer k cost more bits than they
-// count. Zero stands for the exact plan, which does; see [ClassicConfig].
+// count. Zero stands for the exact plan, which does; see [Config].
 type Formula uint8
 
 const (
@@ -309,33 +311,33 @@ func (f Formula) String() string {
 	return fmt.Sprintf("formula %d", uint8(f))
 }
 
-// Size works out m and k. The error wraps [ErrConfig] if n or p is out of range,
-// and [ErrRate] if m or k comes out as zero or above every limit, as some do at
+// Size works out m and k. The error wraps [bloom.ErrConfig] if n or p is out of range,
+// and [bloom.ErrRate] if m or k comes out as zero or above every limit, as some do at
 // the ends: what the programs would then make is no filter.
 func (f Formula) Size(n uint64, p float64) (m uint64, k int, err error) {
 	if f == 0 || int(f) >= len(formulas) {
-		return 0, 0, fmt.Errorf("%w: there is no %v to work out m and k by", ErrConfig, f)
+		return 0, 0, fmt.Errorf("%w: there is no %v to work out m and k by", bloom.ErrConfig, f)
 	}
 	return sizeBy(f.String(), formulas[f].size, n, p)
 }
 
 func sizeBy(name string, size func(n, p float64) (uint64, int), n uint64, p float64) (m uint64, k int, err error) {
-	if n == 0 || n > maxKeys {
-		return 0, 0, fmt.Errorf("%w: n must be from 1 to %d, not %d", ErrConfig, uint64(maxKeys), n)
+	if n == 0 || n > sizing.MaxKeys {
+		return 0, 0, fmt.Errorf("%w: n must be from 1 to %d, not %d", bloom.ErrConfig, uint64(sizing.MaxKeys), n)
 	}
 	if !(p > 0 && p < 1) || math.IsInf(1/p, 1) {
-		return 0, 0, fmt.Errorf("%w: the rate must be above 0 and below 1, not %g", ErrConfig, p)
+		return 0, 0, fmt.Errorf("%w: the rate must be above 0 and below 1, not %g", bloom.ErrConfig, p)
 	}
 	m, k = size(float64(n), p)
 	switch {
 	case k == 0:
-		return m, k, fmt.Errorf("%w: the formula %q gives k = 0 for %d keys at rate %g, a filter that finds every key: lower the rate", ErrRate, name, n, p)
+		return m, k, fmt.Errorf("%w: the formula %q gives k = 0 for %d keys at rate %g, a filter that finds every key: lower the rate", bloom.ErrRate, name, n, p)
 	case m == 0:
-		return m, k, fmt.Errorf("%w: the formula %q gives m = 0 for %d keys at rate %g: lower the rate", ErrRate, name, n, p)
+		return m, k, fmt.Errorf("%w: the formula %q gives m = 0 for %d keys at rate %g: lower the rate", bloom.ErrRate, name, n, p)
 	case k > scheme.MaxProbes:
-		return m, k, fmt.Errorf("%w: the formula %q gives k = %d for %d keys at rate %g, above the limit of %d: raise the rate", ErrRate, name, k, n, p, scheme.MaxProbes)
+		return m, k, fmt.Errorf("%w: the formula %q gives k = %d for %d keys at rate %g, above the limit of %d: raise the rate", bloom.ErrRate, name, k, n, p, scheme.MaxProbes)
 	case m > scheme.MaxBits:
-		return m, k, fmt.Errorf("%w: the formula %q gives m = %d for %d keys at rate %g, above the limit of %d: raise the rate", ErrRate, name, m, n, p, uint64(scheme.MaxBits))
+		return m, k, fmt.Errorf("%w: the formula %q gives m = %d for %d keys at rate %g, above the limit of %d: raise the rate", bloom.ErrRate, name, m, n, p, uint64(scheme.MaxBits))
 	}
 	return m, k, nil
 }

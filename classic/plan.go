@@ -1,31 +1,32 @@
-package bloom
+package classic
 
 import (
 	"fmt"
 	"math"
 	"math/bits"
 
+	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/rate"
 	"github.com/bloomery/bloom/internal/scheme"
 	"github.com/bloomery/bloom/internal/sizing"
 )
 
-// ClassicConfig says what [Classic] to make. m and k can be set in three ways:
+// Config says what [Filter] to make. m and k can be set in three ways:
 //
 //	Bits and Probes                m and k as given; Keys, if zero, becomes the
 //	                               number that fills half of the bits, m/k ln 2
 //	Keys                           10 bits a key, and the best k: 7
 //	Keys and Rate                  m and k from n and p
 //
-// and any two of Keys, Rate and Bits give the third, as in [Config].
+// and any two of Keys, Rate and Bits give the third, as in [bloom.Config].
 //
 // From Keys and Rate our own scheme, and a caller's, get the exact plan: the
 // fewest bits that keep the rate. Another program's scheme gets that program's
 // formula, so that the filter is the one the program would make. Formula chooses
 // any of the formulas. A formula need not keep the rate; Plan.Rate says what is
 // to be expected of positions that are spread evenly.
-type ClassicConfig struct {
+type Config struct {
 	Keys   uint64  // n
 	Rate   float64 // p, 0 < p < 1
 	Bits   uint64  // m, 1 to 2^45; rounded up to the scheme's unit of 32 or 64 bits, if it has one
@@ -36,12 +37,12 @@ type ClassicConfig struct {
 	Budget  uint64  // the most bytes the filter may take; zero means no limit
 
 	Seed   uint64 // of XXH3 under SchemeBloomery, or of SchemeNPMBloomFilters; other schemes have none
-	Secret []byte // SecretBytes bytes: SipHash-2-4 in place of XXH3, under SchemeBloomery only
+	Secret []byte // bloom.SecretBytes bytes: SipHash-2-4 in place of XXH3, under SchemeBloomery only
 }
 
-// classicBitsPerKey is for those who know n only: the round figure of the
+// bitsPerKey is for those who know n only: the round figure of the
 // textbooks, where k = 7 gives a rate of 0.8%.
-const classicBitsPerKey = 10
+const bitsPerKey = 10
 
 // mostTriedProbes is where the search for the best k ends: half of the bits set,
 // 64 of them find a stranger as rarely as its 64-bit hash meets another key's.
@@ -60,31 +61,15 @@ func fromOneTo(last int) []int {
 	return all
 }
 
-// PlanClassic is [Config.Plan] for a [Classic] under our own scheme.
-func (c Config) PlanClassic() (Plan, error) {
-	classic, err := c.classic()
-	if err != nil {
-		return Plan{}, err
-	}
-	return classic.Plan()
-}
-
-func (c Config) classic() (ClassicConfig, error) {
-	if c.Folds > 1 {
-		return ClassicConfig{}, fmt.Errorf("%w: a Classic does not fold: leave Folds out", ErrConfig)
-	}
-	return ClassicConfig{Keys: c.Keys, Rate: c.Rate, Bits: c.Bits, Probes: c.Probes, Budget: c.Budget, Seed: c.Seed, Secret: c.Secret}, nil
-}
-
-// Plan sizes a filter without making it. The error wraps [ErrConfig], [ErrRate]
-// or [ErrBudget] and says what to change.
-func (c ClassicConfig) Plan() (Plan, error) {
+// Plan sizes a filter without making it. The error wraps [bloom.ErrConfig], [bloom.ErrRate]
+// or [bloom.ErrBudget] and says what to change.
+func (c Config) Plan() (bloom.Plan, error) {
 	def := c.Scheme.def()
 	if err := c.applyFormula(def); err != nil {
-		return Plan{}, err
+		return bloom.Plan{}, err
 	}
-	if c.Keys != 0 && c.Keys <= maxKeys && c.Rate == 0 && c.Bits == 0 {
-		c.Bits = c.Keys * classicBitsPerKey
+	if c.Keys != 0 && c.Keys <= sizing.MaxKeys && c.Rate == 0 && c.Bits == 0 {
+		c.Bits = c.Keys * bitsPerKey
 		if def.PowerOfTwo {
 			c.Bits = powerFrom(c.Bits)
 		}
@@ -94,16 +79,16 @@ func (c ClassicConfig) Plan() (Plan, error) {
 			c.Bits = (c.Bits + def.Unit - 1) / def.Unit * def.Unit
 		}
 		if err := c.Scheme.refuseBits(c.Bits); err != nil {
-			return Plan{}, err
+			return bloom.Plan{}, err
 		}
 	}
 	if c.Probes != 0 {
 		if err := c.Scheme.refuseProbes(c.Probes); err != nil {
-			return Plan{}, err
+			return bloom.Plan{}, err
 		}
 	}
 	if c.Bits != 0 && c.Probes != 0 && c.Keys == 0 && c.Rate == 0 {
-		c.Keys = uint64(min(max(float64(c.Bits)*math.Ln2/float64(c.Probes), 1), maxKeys))
+		c.Keys = uint64(min(max(float64(c.Bits)*math.Ln2/float64(c.Probes), 1), sizing.MaxKeys))
 	}
 	p, err := c.planUnits(def)
 	if err == nil && def.PowerOfTwo && p.Bits != powerFrom(p.Bits) {
@@ -111,17 +96,17 @@ func (c ClassicConfig) Plan() (Plan, error) {
 		p, err = c.planUnits(def)
 	}
 	if err != nil {
-		return Plan{}, err
+		return bloom.Plan{}, err
 	}
 	return p, c.Scheme.refuseBits(p.Bits)
 }
 
 // applyFormula sets m and k where they come from a formula.
-func (c *ClassicConfig) applyFormula(def *scheme.Scheme) (err error) {
+func (c *Config) applyFormula(def *scheme.Scheme) (err error) {
 	fromKeysAndRate := c.Keys != 0 && c.Rate != 0 && c.Bits == 0 && c.Probes == 0
 	switch {
 	case c.Formula != 0 && !fromKeysAndRate:
-		return fmt.Errorf("%w: the formula %v works from Keys and Rate: give both, and neither Bits nor Probes", ErrConfig, c.Formula)
+		return fmt.Errorf("%w: the formula %v works from Keys and Rate: give both, and neither Bits nor Probes", bloom.ErrConfig, c.Formula)
 	case c.Formula != 0:
 		c.Bits, c.Probes, err = c.Formula.Size(c.Keys, c.Rate)
 	case fromKeysAndRate && def.Size != nil:
@@ -134,7 +119,7 @@ func (c *ClassicConfig) applyFormula(def *scheme.Scheme) (err error) {
 }
 
 // planUnits finds the size in steps of the scheme's unit.
-func (c ClassicConfig) planUnits(def *scheme.Scheme) (Plan, error) {
+func (c Config) planUnits(def *scheme.Scheme) (bloom.Plan, error) {
 	g := sizing.Geometry{
 		BlockBits: def.Unit,
 		MaxBlocks: scheme.MaxBits / def.Unit,
@@ -149,32 +134,32 @@ func (c ClassicConfig) planUnits(def *scheme.Scheme) (Plan, error) {
 	size, err := g.Fit(sizing.Want{Keys: c.Keys, Rate: c.Rate, Bits: c.Bits, Budget: c.Budget})
 	bits := size.Blocks * def.Unit
 	// AnyBits counts single bits, whatever the scheme rounds to.
-	return Plan{Keys: size.Keys, Rate: size.Rate, Bits: bits, Probes: size.Probes, Blocks: bits, Layout: AnyBits}, err
+	return bloom.Plan{Keys: size.Keys, Rate: size.Rate, Bits: bits, Probes: size.Probes, Blocks: bits, Layout: bloom.AnyBits}, err
 }
 
 // hasher is what the scheme hashes by. Foreign schemes have their own hashes; a
 // seed, where there is one, stands in the identity's Key.
-func (c ClassicConfig) hasher() (Hasher, error) {
+func (c Config) hasher() (bloom.Hasher, error) {
 	if c.Scheme.TakesHashes() {
-		return newHasher(c.Seed, c.Secret)
+		return bloom.NewHasher(c.Seed, c.Secret)
 	}
 	own := c.Scheme.def().Seed
 	switch {
 	case c.Secret != nil:
-		return Hasher{}, fmt.Errorf("%w: the scheme %s takes no secret", ErrConfig, c.Scheme)
+		return bloom.Hasher{}, fmt.Errorf("%w: the scheme %s takes no secret", bloom.ErrConfig, c.Scheme)
 	case own == 0 && c.Seed != 0:
-		return Hasher{}, fmt.Errorf("%w: the scheme %s takes no seed", ErrConfig, c.Scheme)
+		return bloom.Hasher{}, fmt.Errorf("%w: the scheme %s takes no seed", bloom.ErrConfig, c.Scheme)
 	case own == 0:
-		return Hasher{}, nil
+		return bloom.Hasher{}, nil
 	case c.Seed == 0:
-		return Hasher{id: HashIdentity{XXH64, own}}, nil
+		return bloom.HashIdentity{Algorithm: bloom.XXH64, Key: own}.Hasher(), nil
 	}
-	return Hasher{id: HashIdentity{XXH64, c.Seed}}, nil
+	return bloom.HashIdentity{Algorithm: bloom.XXH64, Key: c.Seed}.Hasher(), nil
 }
 
 // mostUseful is where the best k lies at the latest: where half of the bits are
 // set, or a little above for the rounding; for a handful of keys, it is less.
-func (c ClassicConfig) mostUseful() int {
+func (c Config) mostUseful() int {
 	k := -elementary.Log2(c.Rate)
 	if c.Keys != 0 && c.Bits != 0 {
 		k = float64(c.Bits) / float64(c.Keys) * math.Ln2

@@ -1,15 +1,15 @@
-package bloom_test
+package classic_test
 
 import (
 	"fmt"
 	"slices"
 
-	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/classic"
 )
 
 // Eight bits and two hashes, SHA-256 and MD5, as in TheAlgorithms' collection.
-func ExampleClassic_titanicAndAvatar() {
-	films, err := bloom.ClassicConfig{Bits: 8, Probes: 2, Scheme: bloom.SchemeSHA256MD5}.New()
+func ExampleFilter_titanicAndAvatar() {
+	films, err := classic.Config{Bits: 8, Probes: 2, Scheme: classic.SchemeSHA256MD5}.New()
 	if err != nil {
 		panic(err)
 	}
@@ -41,8 +41,8 @@ func ExampleClassic_titanicAndAvatar() {
 
 // The interactive page "Bloom Filters by Example": fifteen bits, "Fnv" and
 // Murmur.
-func ExampleClassic_helloAndWorld() {
-	f, err := bloom.ClassicConfig{Bits: 15, Probes: 2, Scheme: bloom.SchemeMurmurFNVJS}.New()
+func ExampleFilter_helloAndWorld() {
+	f, err := classic.Config{Bits: 15, Probes: 2, Scheme: classic.SchemeMurmurFNVJS}.New()
 	if err != nil {
 		panic(err)
 	}
@@ -67,13 +67,13 @@ func ExampleNewScheme() {
 		"bar": {3, 4, 6},
 		"baz": {3, 5, 6},
 	}
-	byHand, err := bloom.NewScheme("by hand", func(at []uint64, key []byte, m uint64) {
+	byHand, err := classic.NewScheme("by hand", func(at []uint64, key []byte, m uint64) {
 		copy(at, slots[string(key)])
 	})
 	if err != nil {
 		panic(err)
 	}
-	f, err := bloom.ClassicConfig{Bits: 10, Probes: 3, Scheme: byHand}.New()
+	f, err := classic.Config{Bits: 10, Probes: 3, Scheme: byHand}.New()
 	if err != nil {
 		panic(err)
 	}
@@ -95,14 +95,14 @@ func ExampleNewScheme() {
 
 // A blacklist of ten billion URLs of 64 bytes, 640 GB, does not fit in memory. A
 // filter of it does; and the class that is copied from blog to blog is one.
-func ExampleClassicConfig_urlBlacklist() {
-	plan, err := bloom.ClassicConfig{Keys: 10_000_000_000, Rate: 0.0001, Formula: bloom.FormulaReal}.Plan()
+func ExampleConfig_urlBlacklist() {
+	plan, err := classic.Config{Keys: 10_000_000_000, Rate: 0.0001, Formula: classic.FormulaReal}.Plan()
 	if err != nil {
 		panic(err)
 	}
 	fmt.Printf("m %d, k %d: %.0f GB, wrong once in %.0f\n", plan.Bits, plan.Probes, float64(plan.Bytes())/1e9, 1/plan.Rate)
 
-	blacklist, err := bloom.ClassicConfig{Bits: 2 << 28, Probes: 8, Scheme: bloom.SchemeJavaBitSet}.New()
+	blacklist, err := classic.Config{Bits: 2 << 28, Probes: 8, Scheme: classic.SchemeJavaBitSet}.New()
 	if err != nil {
 		panic(err)
 	}
@@ -119,8 +119,8 @@ func ExampleClassicConfig_urlBlacklist() {
 
 // Guava's filter of 10,000 strings at 0.01%, with 6,000 in it: of the numbers
 // 5000 to 9999 it answers yes to the first thousand and to no other.
-func ExampleClassicConfig_guava() {
-	f, err := bloom.ClassicConfig{Keys: 10000, Rate: 0.0001, Scheme: bloom.SchemeGuava64}.New()
+func ExampleConfig_guava() {
+	f, err := classic.Config{Keys: 10000, Rate: 0.0001, Scheme: classic.SchemeGuava64}.New()
 	if err != nil {
 		panic(err)
 	}
@@ -143,7 +143,7 @@ func ExampleClassicConfig_guava() {
 // The three ways to set m and k, and what programs and textbooks make of the
 // same n and p.
 func ExampleFormula_Size() {
-	for _, c := range []bloom.ClassicConfig{
+	for _, c := range []classic.Config{
 		{Bits: 10, Probes: 3},
 		{Keys: 1_000_000},
 		{Keys: 1_000_000, Rate: 0.01},
@@ -154,7 +154,7 @@ func ExampleFormula_Size() {
 		}
 		fmt.Println(plan)
 	}
-	for f := bloom.FormulaTruncated; f <= bloom.FormulaNPMBloomFilters; f++ {
+	for f := classic.FormulaTruncated; f <= classic.FormulaNPMBloomFilters; f++ {
 		m, k, err := f.Size(1_000_000, 0.01)
 		if err != nil {
 			panic(err)

@@ -1,18 +1,17 @@
-package bloom
+package classic
 
 import (
 	"fmt"
 	"io"
-	"math"
 	"math/bits"
 	"os"
 
+	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/filterfile"
-	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// BitOrder is how another program stores the bits of a [Classic] in bytes.
+// BitOrder is how another program stores the bits of a [Filter] in bytes.
 type BitOrder uint8
 
 const (
@@ -59,14 +58,14 @@ func (o BitOrder) plain() bool {
 
 // ReadBits makes the filter of the plan and reads its bits, as another program
 // wrote them; the caller reads what comes before and after them. Memory grows as the
-// bytes arrive. The error wraps [ErrFormat] if they end too early, or if bits are set
-// after the last one; otherwise it is the plan's or the reader's.
+// bytes arrive. The error wraps [bloom.ErrFormat] if they end too early, or if bits
+// are set after the last one; otherwise it is the plan's or the reader's.
 //
 // The filter has counted no adds. Without Keys, its plan has the number of keys that
 // fills half of the bits.
-func (c ClassicConfig) ReadBits(r io.Reader, order BitOrder) (*Classic, error) {
+func (c Config) ReadBits(r io.Reader, order BitOrder) (*Filter, error) {
 	if order > BigEndianWords {
-		return nil, fmt.Errorf("%w: no bit order %d", ErrConfig, order)
+		return nil, fmt.Errorf("%w: no bit order %d", bloom.ErrConfig, order)
 	}
 	plan, hash, err := c.planned()
 	if err != nil {
@@ -84,13 +83,13 @@ func (c ClassicConfig) ReadBits(r io.Reader, order BitOrder) (*Classic, error) {
 		mapping.Close()
 		return nil, err
 	}
-	return &Classic{words: words, scheme: Scheme{c.Scheme.def()}, Hasher: hash, plan: plan, memory: mapping}, nil
+	return &Filter{words: words, scheme: Scheme{c.Scheme.def()}, Hasher: hash, plan: plan, memory: mapping}, nil
 }
 
-func (c ClassicConfig) planned() (Plan, Hasher, error) {
+func (c Config) planned() (bloom.Plan, bloom.Hasher, error) {
 	plan, err := c.Plan()
 	if err != nil {
-		return Plan{}, Hasher{}, err
+		return bloom.Plan{}, bloom.Hasher{}, err
 	}
 	hash, err := c.hasher()
 	return plan, hash, err
@@ -98,9 +97,9 @@ func (c ClassicConfig) planned() (Plan, Hasher, error) {
 
 // OpenBits is ReadBits of a file whose bits begin at offset, a multiple of 8, in
 // the order LittleEndianWords. The file is mapped, not read; it may be longer.
-// Everything that [Open] says of opened filters and their files applies. The error
-// wraps [ErrFormat] if the file is too short.
-func (c ClassicConfig) OpenBits(path string, offset int64) (*Classic, error) {
+// Everything that [bloom.Open] says of opened filters and their files applies. The
+// error wraps [bloom.ErrFormat] if the file is too short.
+func (c Config) OpenBits(path string, offset int64) (*Filter, error) {
 	plan, hash, err := c.planned()
 	if err != nil {
 		return nil, err
@@ -114,16 +113,16 @@ func (c ClassicConfig) OpenBits(path string, offset int64) (*Classic, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return &Classic{words: words, scheme: Scheme{c.Scheme.def()}, Hasher: hash, plan: plan, memory: mapping, readOnly: true}, nil
+	return &Filter{words: words, scheme: Scheme{c.Scheme.def()}, Hasher: hash, plan: plan, memory: mapping, readOnly: true}, nil
 }
 
 func mapBits(file *os.File, size, offset int64, m uint64) ([]uint64, *memory.Mapping, error) {
 	if offset < 0 || offset%8 != 0 {
-		return nil, nil, fmt.Errorf("%w: bits are mapped from a multiple of 8, not from byte %d", ErrConfig, offset)
+		return nil, nil, fmt.Errorf("%w: bits are mapped from a multiple of 8, not from byte %d", bloom.ErrConfig, offset)
 	}
 	length := LittleEndianWords.bytesOf(m)
 	if size < offset || uint64(size-offset) < length {
-		return nil, nil, fmt.Errorf("%w: the file has %d bytes, %d bits from byte %d need %d", ErrFormat, size, m, offset, uint64(offset)+length)
+		return nil, nil, fmt.Errorf("%w: the file has %d bytes, %d bits from byte %d need %d", bloom.ErrFormat, size, m, offset, uint64(offset)+length)
 	}
 	mapping, err := memory.MapFile(file, int64(uint64(offset)+length), false)
 	if err != nil {
@@ -140,13 +139,13 @@ func mapBits(file *os.File, size, offset int64, m uint64) ([]uint64, *memory.Map
 // noneBehind returns an error if words have bits set from bit m on.
 func noneBehind(words []uint64, m uint64) error {
 	if m%64 != 0 && words[len(words)-1]>>(m%64) != 0 {
-		return fmt.Errorf("%w: bits set behind the last of %d", ErrFormat, m)
+		return fmt.Errorf("%w: bits set behind the last of %d", bloom.ErrFormat, m)
 	}
 	return nil
 }
 
 // WriteBits writes the bits, and nothing else, as another program stores them.
-func (f *Classic) WriteBits(w io.Writer, order BitOrder) (int64, error) {
+func (f *Filter) WriteBits(w io.Writer, order BitOrder) (int64, error) {
 	f.mustBeOpen()
 	defer f.keepAlive()
 	reorder := order.toFile
@@ -154,48 +153,4 @@ func (f *Classic) WriteBits(w io.Writer, order BitOrder) (int64, error) {
 		reorder = nil
 	}
 	return filterfile.WriteWords(w, f.words, order.bytesOf(f.plan.Bits), reorder)
-}
-
-// ReadSplitBlockBits reads split blocks as Parquet stores them: 32 bytes each, of
-// eight little-endian 32-bit lanes. The hash is XXH64 with seed 0; the plan has the
-// number of keys that fills half of the bits. The errors are those of
-// [ClassicConfig.ReadBits].
-func ReadSplitBlockBits(r io.Reader, blocks uint64) (*SplitBlock, error) {
-	if blocks == 0 || blocks > splitBlocks.MaxBlocks {
-		return nil, fmt.Errorf("%w: from 1 to %d split blocks, not %d", ErrConfig, splitBlocks.MaxBlocks, blocks)
-	}
-	bits := blocks * kernel.SplitBlockBits
-	keys := max(uint64(float64(bits)*math.Ln2/splitProbes), 1)
-	plan, err := Config{Keys: keys, Bits: bits}.PlanSplitBlock()
-	if err != nil {
-		return nil, err
-	}
-	words, mapping, err := filterfile.ReadWords(r, bits/8, func(part []uint64) {
-		if !memory.LittleEndian {
-			LittleEndianWords.toFile(part)
-		}
-	})
-	if err != nil {
-		mapping.Close()
-		return nil, err
-	}
-	return &SplitBlock{
-		bits:   kernel.Split{Words: words, Blocks: blocks},
-		Hasher: Hasher{id: HashIdentity{XXH64, 0}},
-		plan:   plan,
-		memory: mapping,
-	}, nil
-}
-
-// WriteBits writes the blocks, and nothing else, as Parquet stores them; see
-// [ReadSplitBlockBits]. Parquet's readers understand them only if the hash is
-// XXH64 with seed 0.
-func (f *SplitBlock) WriteBits(w io.Writer) (int64, error) {
-	f.mustBeOpen()
-	defer f.keepAlive()
-	reorder := LittleEndianWords.toFile
-	if memory.LittleEndian {
-		reorder = nil
-	}
-	return filterfile.WriteWords(w, f.bits.Words, uint64(len(f.bits.Words))*8, reorder)
 }
