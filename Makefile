@@ -40,7 +40,7 @@ tour: build ## draws what make run prints: docs/tour.svg
 	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz -svg docs/tour.svg
 
 # Ends with go test, so that the last lines are its verdict.
-test: compiler redis fmt vet 32-bit unit race purego ## everything that must pass: gofmt, vet, tests, as 32 bits, with the race detector, in pure Go
+test: compiler redis fmt vet 32-bit unit race purego ## everything that must pass: gofmt, vet, tests, as 32 bits, with the race detector, in pure Go (docs/testing.md)
 
 test-quick: fmt vet ## its quick part: gofmt, vet, and the tests without their long ones; installs nothing
 	@echo "== go test -short"
@@ -93,19 +93,20 @@ vet:
 # internal/tidy holds it to these lists.
 #
 # RACED are the packages with goroutines of their own: the race detector sees data
-# races, and finds none in code that runs on one goroutine. It makes tests ten times as slow and
-# compiles the standard library once more, which is most of a cold run.
-# NOTRACED are tests of these packages that run on one goroutine and would take longest.
+# races, and there are none in code that runs on one goroutine. It makes tests ten
+# times as slow and compiles the standard library once more, which is much of a cold run.
+# NOTRACED are tests of these packages that run on one goroutine, or repeat the same
+# steps thousands of times, and would take longest: make race-all runs them.
 RACED    = . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom ./server ./store
-NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|Script
+NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script
 
 # TWINS are the packages that run other code without assembly, in the package or
 # below it.
-TWINS = . ./classic ./interop ./internal/kernel ./internal/scheme ./redisbloom
+TWINS = . ./interop ./internal/kernel ./internal/scheme ./redisbloom
 
 # BITS32 are the packages whose sizes, formats and arithmetic could depend on the
 # width of an int. SLOW are tests that have nothing to do with it.
-BITS32 = . ./classic ./interop ./internal/elementary ./internal/filterfile ./internal/kernel ./internal/rate ./internal/scheme ./internal/sizing ./redisbloom
+BITS32 = . ./interop ./internal/elementary ./internal/filterfile ./internal/kernel ./internal/rate ./internal/scheme ./internal/sizing ./redisbloom
 SLOW  ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner
 
 unit:
@@ -158,7 +159,7 @@ other-processors: ## the same bits and files on arm64 and s390x, under qemu-user
 	@for pair in arm64:aarch64 s390x:s390x; do \
 		echo "== go test, GOARCH=$${pair%:*}"; \
 		CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec "qemu-$${pair#*:}-static" -short -run '$(PORTABLE)' -timeout 20m \
-			. ./classic ./redisbloom ./interop ./internal/elementary ./internal/filterfile || exit 1; \
+			. ./redisbloom ./interop ./internal/elementary ./internal/filterfile || exit 1; \
 	done
 	@echo "== go build, GOOS=js GOARCH=wasm"; GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build ./...
 
