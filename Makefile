@@ -102,11 +102,11 @@ NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBi
 
 # TWINS are the packages that run other code without assembly, in the package or
 # below it.
-TWINS = . ./interop ./internal/kernel ./internal/scheme ./redisbloom
+TWINS = . ./classic ./interop ./internal/kernel ./internal/scheme ./redisbloom
 
 # BITS32 are the packages whose sizes, formats and arithmetic could depend on the
 # width of an int. SLOW are tests that have nothing to do with it.
-BITS32 = . ./interop ./internal/elementary ./internal/filterfile ./internal/kernel ./internal/rate ./internal/scheme ./internal/sizing ./redisbloom
+BITS32 = . ./classic ./interop ./internal/elementary ./internal/filterfile ./internal/kernel ./internal/rate ./internal/scheme ./internal/sizing ./redisbloom
 SLOW  ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner
 
 unit:
@@ -159,7 +159,7 @@ other-processors: ## the same bits and files on arm64 and s390x, under qemu-user
 	@for pair in arm64:aarch64 s390x:s390x; do \
 		echo "== go test, GOARCH=$${pair%:*}"; \
 		CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec "qemu-$${pair#*:}-static" -short -run '$(PORTABLE)' -timeout 20m \
-			. ./redisbloom ./interop ./internal/elementary ./internal/filterfile || exit 1; \
+			. ./classic ./redisbloom ./interop ./internal/elementary ./internal/filterfile || exit 1; \
 	done
 	@echo "== go build, GOOS=js GOARCH=wasm"; GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build ./...
 
