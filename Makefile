@@ -19,7 +19,7 @@ RACETIME  ?= 40m#     the same under the race detector, which is several times s
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop rates soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -222,6 +222,14 @@ interop: ## every format, both ways, with the programs themselves, which it inst
 rates: ## measures every layout's rate against its formula; the test writes the tables of docs/
 	@$(GO) test -v -run 'TestRateGrid|TestArrivalRates' -timeout 90m . -rates=full
 
+# Its tools are Go modules, pinned in packaging/release/go.mod.
+release: ## what users install, for every system, from the commit that is checked out, into dist/ (packaging/README.md)
+	@GO='$(GO)' sh packaging/release/release.sh
+
+release-check: ## builds it twice, compares, installs it into a clean Debian and tries it; then other-processors: wants root and Debian
+	@GO='$(GO)' sh packaging/release/check.sh
+	@$(MAKE) --no-print-directory other-processors
+
 # go test fuzzes one target at a time. bench/ is a module of its own; /dev/null makes
 # grep name the file even if there is only one, and keeps go off the loop's input.
 fuzz: ## every fuzz target for FUZZTIME (1m) each
@@ -237,5 +245,5 @@ fuzz-readers: ## ten minutes over every reader of filter files, with a table of 
 ten-billion: ## builds, saves, maps and checks a filter of ten billion keys: wants 15 GB of memory and of disk
 	@cd bench && $(GO) run ./tenbillion
 
-clean: ## removes bin/
-	rm -rf bin
+clean: ## removes bin/ and dist/
+	rm -rf bin dist
