@@ -128,7 +128,7 @@ func TestGoLine(t *testing.T) {
 		{keys: 10_000, rate: 0.01, probes: 8},
 	}
 	var source, want strings.Builder
-	source.WriteString("package main\n\nimport (\n\"fmt\"\n\n\"github.com/bloomery/bloom\"\n)\n\nfunc main() {\n")
+	source.WriteString("package main\n\nimport (\n\"fmt\"\n\n\"github.com/bloomery/bloom\"\n\"github.com/bloomery/bloom/classic\"\n)\n\nfunc main() {\n")
 	add := func(l layout, p planCommand, plan bloom.Plan) {
 		fmt.Fprintf(&source, "{\n%s\nif err != nil {\npanic(err)\n}\nfmt.Println(f.Plan())\n}\n", p.goLine(l))
 		fmt.Fprintln(&want, plan)
