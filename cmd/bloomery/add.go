@@ -27,11 +27,11 @@ func newAdd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add F [FILE...]",
 		Short: "Add lines to a filter file",
-		Long: `Add puts the lines of the files, or of standard input, into the filter F, which
-may be of any kind or written by another program; F keeps its format. The result
-goes to a temporary file, which replaces F at the end: until all lines are in, or
-if the command is interrupted, F stays as it was. Standard error reports how many
-lines were new and how many had been seen before.
+		Long: `Add adds the lines of the files, or of standard input, to the filter F, which may
+be of any kind or written by another program; F keeps its format. The result goes
+to a temporary file, which replaces F at the end: if the command is interrupted, F
+stays as it was. It reports on standard error how many lines were new and how many
+had been seen before.
 
 At 90% full it warns. If F gets more keys than it was planned for, the command
 fails and F stays as it was, unless --grow is given, which turns F into a scalable

@@ -26,15 +26,16 @@ func newBackup() *cobra.Command {
 		Long: `Backup copies everything that 'bloomery serve --data DIR' has on disk to another
 directory on the same machine. The server keeps serving and need not be reachable.
 
-The backup holds everything that was acknowledged before it began. (With the
-durability none it holds what the newest snapshot holds: send SAVE first.) Every
+The backup holds everything that was acknowledged before it began. (With
+--durability none it holds what the newest snapshot holds: send SAVE first.) Every
 record is checked while it is copied, and every file of the backup is read back.
 
 If the target holds an older backup of the same server, only new files are copied.
-It is complete at every moment: an interrupted backup leaves the previous one.
+The target is complete at every moment: an interrupted backup leaves the previous
+one intact.
 
 To restore, copy the backup and start 'bloomery serve --data' with the copy, or
-start it with the backup itself, which then is the server's data.`,
+start it with the backup itself, which then becomes the server's data.`,
 		Example: `  bloomery backup --data /var/lib/bloomery --to /backup/bloomery
   bloomery verify /backup/bloomery
   cp -a /backup/bloomery /var/lib/restored && bloomery serve --data /var/lib/restored`,
@@ -44,7 +45,7 @@ start it with the backup itself, which then is the server's data.`,
 		DisableFlagsInUseLine: true,
 	}
 	cmd.Flags().StringVar(&c.data, "data", "", "the server's data directory `DIR`")
-	cmd.Flags().StringVar(&c.to, "to", "", "the directory `DIR` of the backup, which is created if missing")
+	cmd.Flags().StringVar(&c.to, "to", "", "the backup's directory `DIR`, which is created if missing")
 	cmd.Flags().BoolVarP(&c.quiet, "quiet", "q", false, "print only errors, for cron")
 	addJSON(cmd, &c.asJSON, "print the report as one JSON object on standard output")
 	cmd.MarkFlagsMutuallyExclusive("quiet", "json")

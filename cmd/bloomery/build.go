@@ -47,16 +47,17 @@ func newBuild() *cobra.Command {
 		Use:   "build -o F [-n N] [-p P] [FILE...]",
 		Short: "Build a filter file from lines",
 		Long: `Build makes a filter from the lines of the files, or of standard input, and writes
-it to F, through a temporary file, so that F is never half a filter. Standard
-error reports what was read and how full the filter is.
+it to F through a temporary file, so that F is never half written. It reports on
+standard error what was read and how full the filter is.
 
 Without -n the lines are counted first; with -n auto the distinct ones are
-estimated. Both need files, which are read twice. If more distinct keys come than
-planned, the command fails.
+estimated. Both need files, which are read twice. The command fails if there are
+more distinct keys than planned.
 
 --kind makes another kind of filter: splitblock, classic, counting, scalable
 (which grows, and so needs no -n) or window (which forgets after --span). With
---format the file has another program's format, sized as that program would.
+--format the file is in another program's format, and as large as that program
+would make it.
 ` + normalizeHelp,
 		Example: `  bloomery build -o seen.bloom urls.txt
   zcat logs/*.gz | bloomery build -o ips.bloom -n 5M -p 1e-4

@@ -41,9 +41,9 @@ func newCheck() *cobra.Command {
 		Long: `Check prints the lines of the files, or of standard input, that are probably in
 the filter F: every line that was added, and others at the filter's rate. With
 -v it prints the lines that are certainly not in it. F may be a filter of any
-kind, or one that another program wrote. A large filter made by 'build' is mapped,
-not read, and so is ready at once; one of up to 64 MiB is first checked against
-its checksums.
+kind, or one that another program wrote. A large filter made by 'build' is ready at
+once, as it is mapped, not read; one of up to 64 MiB is first verified against its
+checksums.
 
 With -f several filters are queried at once, and all arguments are files of lines.
 A line is selected if any of the filters has it, or with --all if all have it.

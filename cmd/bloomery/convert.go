@@ -30,13 +30,12 @@ func newConvert() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "convert --to FORMAT -o OUT IN",
 		Short: "Convert between filter formats",
-		Long: `Convert writes the filter IN in another format in which its bits mean the same: a
-filter is a pattern made by one hash, and another program's hash makes another.
-Where the formats do not share a hash, it prints how to build the filter again from
-its keys.
+		Long: `Convert writes the filter IN in another format in which its bits mean the same. The
+bits depend on the hash, so formats with different hashes cannot be converted into
+each other; the command then prints how to build the filter again from its keys.
 
-"bloomery" is our own format: another program's filter keeps its scheme there, and
-so its answers, and gets checksums. A counting filter becomes one without counters.
+"bloomery" is our own format: another program's filter keeps its scheme in it, and
+so its answers, and gains checksums. A counting filter loses its counters.
 IN's format is detected, or given by --from.`,
 		Example: `  bloomery convert --list
   bloomery convert --to bloomery -o list.bloom list.dcso
@@ -48,9 +47,9 @@ IN's format is detected, or given by --from.`,
 	flags := cmd.Flags()
 	addOutput(cmd, &c.output, &c.force)
 	flags.StringVar(&c.to, "to", "", "the `FORMAT` to write")
-	flags.BoolVar(&c.list, "list", false, "print the formats, and what their bytes do not tell")
+	flags.BoolVar(&c.list, "list", false, "list the formats, and what must be given for those that are not detected")
 	addFormat(cmd, &c.Options)
-	flags.StringVar(&c.Options.Format, "from", "", "the `FORMAT` of IN, if its bytes do not tell")
+	flags.StringVar(&c.Options.Format, "from", "", "the `FORMAT` of IN, if it cannot be detected")
 	flags.MarkHidden("format") // --from here
 	addJSON(cmd, &c.asJSON, "print what was done, or the list, as JSON")
 	cmd.RegisterFlagCompletionFunc("from", completeFormats)

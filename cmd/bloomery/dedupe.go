@@ -52,16 +52,16 @@ input, in input order and as soon as it arrives. It remembers a few bytes for ea
 line, whatever its length: with probability at most P, a new line is mistaken for
 a repeat and not printed. A repeat is never printed.
 
-Its memory grows with the number of distinct lines. With -n it is planned for N of
-them at once, which takes less memory and is faster; at N it stops with an error,
-unless --grow or --allow-overfull is given.
+Its memory grows with the number of distinct lines. With -n N the filter is made
+for N of them from the start, which takes less memory and is faster; at N it stops
+with an error, unless --grow or --allow-overfull is given.
 
 With --state it remembers across runs: the file F is opened in place, at once
-whatever its size, and locked. A line is remembered as soon as it is written, and
-not before: if the run is killed, or the reader of its output goes away, the last
-lines may come again, and none is lost. After a power failure the lines since the
-last run, or the last --sync, may come again. With --append FILE, lines already in
-FILE count as seen; new ones are printed and appended to it.
+whatever its size, and locked. A line is remembered only once it has been written:
+if the run is killed, or the reader of its output goes away, the next run may print
+the last lines again, but none is lost. After a power failure it may print the
+lines since the last run, or the last --sync, again. With --append FILE, lines
+already in FILE count as seen; new ones are printed and appended to it.
 
 When the filter is full:
   without -n         it grows
@@ -87,7 +87,7 @@ When the filter is full:
 	flags.VarP(&d.keys, "keys", "n", "the number of distinct lines to plan for, or auto to estimate it from the files first (default: grow as needed)")
 	flags.VarP(&d.rate, "rate", "p", `the share of new lines that may be lost: 1e-6, 0.1%, 1/1000, "1 in 1000"`)
 	flags.StringVar(&d.state, "state", "", "remember lines across runs in the filter `FILE`, which is created if missing")
-	flags.Var(&d.sync, "sync", "with --state: make it safe from power failure at this interval, like 10s (default: at the end)")
+	flags.Var(&d.sync, "sync", "with --state: sync it to disk at this interval, like 10s, in case the power fails (default: at the end)")
 	flags.Var(&d.window, "window", "forget lines after this time, like 24h or 7d; -n is then the number of distinct lines in it (default: a million, or more for large files)")
 	flags.StringVar(&d.appendTo, "append", "", "treat the lines of `FILE` as seen, and append new ones to it")
 	flags.BoolVar(&d.grow, "grow", false, "with -n: grow beyond N lines instead of stopping there")

@@ -106,19 +106,19 @@ func addFunnel(cmd *cobra.Command, f *anyfile.Options) {
 
 // normalizeHelp is what --normalize means.
 const normalizeHelp = `
---normalize converts each line to a normal form before it is hashed, and records
-that in the filter's metadata, so that check and add do the same:
+--normalize converts each line to a normal form before it is hashed. The filter's
+metadata records the form, so that later commands apply it by themselves:
 
     lower  A to Z become a to z
     upper  a to z become A to Z
     trim   spaces, tabs, carriage returns and the like are removed at both
            ends
     hex    hexadecimal digits become lower case, without 0x before them and
-           without blanks, colons and hyphens between; other lines stay
+           without blanks, colons and hyphens between; other lines are kept
     url    RFC 3986, sections 6.2.2 and 6.2.3: scheme and host in lower case,
-           no default port (http, https, ftp, ws, wss) and no empty one, no
+           no default port (http, https, ftp, ws, wss), no empty port, no
            fragment, percent-encoding in upper case and only where it is
            needed, no dot segments, "/" for an empty path; lines without
-           scheme:// stay
+           scheme:// are kept
 
 Several forms are applied in the order given: --normalize trim,url.`

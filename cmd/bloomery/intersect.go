@@ -28,8 +28,8 @@ OUT's rate is at most that of the best filter, but higher than that of a filter
 built from the common keys. All must have the same kind, hash and seed; larger
 ones are folded to the size of the smallest, as in 'bloomery merge'.
 
-It estimates from the bits how many keys the filters have in common; a few among
-many cannot be told from none.`,
+It estimates from the bits how many keys the filters have in common; a few common
+keys among many cannot be distinguished from none.`,
 		Example:               `  bloomery intersect -o both.bloom ours.bloom theirs.bloom`,
 		Args:                  twoFilters("bloomery intersect -o OUT A B"),
 		RunE:                  c.run,

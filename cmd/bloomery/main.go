@@ -2,9 +2,9 @@
 // builds Bloom filters, checks lines against them, and removes repeated lines
 // from a stream.
 //
-// Every subcommand has a file of its own name here. What they share is in packages
-// below internal/: lines goes from files to lines and back, human reads and writes
-// numbers as people do.
+// Every subcommand is in the file of its name here. What they share is in packages
+// below internal/: anyfile opens filter files of every format, lines reads and writes
+// lines, and human reads and prints numbers as people do.
 package main
 
 import (
@@ -35,8 +35,8 @@ func newRoot() *cobra.Command {
 It keeps a few bits of each line in a Bloom filter: no line is forgotten, and you
 choose how often it says yes by mistake.
 
-Exit codes are those of grep: 0 something was selected or done, 1 nothing was
-selected, 2 an error, 3 with --strict if the filter is past its rate, 130 after
+Exit codes follow grep: 0 if something was selected or done, 1 if nothing was
+selected, 2 on an error; with --strict 3 if the filter is past its rate; 130 after
 Ctrl-C.
 
 Filters of other programs (Guava, RedisBloom, DCSO bloom, Parquet and more; see

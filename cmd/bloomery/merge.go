@@ -40,8 +40,8 @@ hash and seed. Filters larger by a whole factor are folded to the size of the
 smallest (see 'bloomery fold'); in other programs' formats all must have the same
 size. OUT has the format and the metadata of the first.
 
-It reports how many keys each filter holds, and how full the result is. A result
-that is over-full is refused, unless --allow-overfull is given.`,
+It reports how many keys each filter holds, and how full the result is. An
+over-full result is refused, unless --allow-overfull is given.`,
 		Example: `  bloomery merge -o all.bloom monday.bloom tuesday.bloom wednesday.bloom
   bloomery merge -o all.dcso part-*.dcso`,
 		Args:                  twoFilters("bloomery merge -o OUT A B"),

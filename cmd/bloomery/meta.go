@@ -21,10 +21,10 @@ func newMeta() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "meta F [KEY... | KEY=VALUE...]",
 		Short: "Show or edit file metadata",
-		Long: `Meta prints the metadata of the filter file F, all of it or the values of some keys,
-or changes it: KEY=VALUE sets a value, KEY= removes it. The change goes through a
-temporary file, so that F is never half written. Source, date and licence are good
-things to record; "normalize" is set by build. Other programs' formats have no room
+		Long: `Meta prints the metadata of the filter file F, either all of it or the values of
+the given keys. KEY=VALUE sets a value, and KEY= removes it. The change goes through
+a temporary file, so that F is never half written. Source, date and licence are
+worth recording; "normalize" is set by build. Other programs' formats have no room
 for metadata.`,
 		Example: `  bloomery meta list.bloom
   bloomery meta list.bloom source=hashlookup date=2026-11-01

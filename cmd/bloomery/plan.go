@@ -45,14 +45,14 @@ The layouts are
   classic    the textbook's: bits anywhere, a cache line for each; any k
   counting   paired, with a counter of four bits for each of the m bits, so that
              keys can be removed: four times the memory
-The first one that --layout names is planned, the others are shown for comparison.
+The first one in --layout is planned; the others are shown for comparison.
 
 With --window it plans a window, which forgets: n is the number of distinct keys in
-that time. Its rate holds however they arrive; its memory depends on that.
+that time. The rate holds however they arrive; the memory depends on how they do.
 
 --plot draws two charts into one file: the rate against bits per key, for each k
 of a textbook filter and for the other layouts; and the rate of the planned
-filter with a tenth of its keys up to ten times as many.`,
+filter from a tenth of its keys to ten times as many.`,
 		Example: `  bloomery plan -n 1e9 -p 0.1%                           # how large?
   bloomery plan -n 1e9 -m 2GiB                           # how good?
   bloomery plan -p '1 in 1000' -m 64MiB                  # how many?
@@ -71,11 +71,11 @@ filter with a tenth of its keys up to ten times as many.`,
 	flags.VarP(&p.probes, "probes", "k", "`K`, the bits set per key: paired and counting even, 2 to 16; split 8; classic 1 to 255 (default: the best)")
 	flags.StringSliceVar(&p.layouts, "layout", nil, "the `LAYOUTS` to compare, the planned one first: "+strings.Join(layoutNames(), ",")+" (default: all)")
 	cmd.RegisterFlagCompletionFunc("layout", fixed(layoutNames()...))
-	addBudget(cmd, &p.budget, "beyond it the command is refused")
+	addBudget(cmd, &p.budget, "a larger plan is refused")
 	flags.Var(&p.window, "window", "plan a window that forgets keys after this time, like 24h or 7d")
-	flags.IntVar(&p.generations, "generations", defaultGenerations, "of a window, `G`: keys are forgotten a G-th of the time later at the latest; 1 to 30")
+	flags.IntVar(&p.generations, "generations", defaultGenerations, "with --window: `G`, from 1 to 30; keys are forgotten at most a G-th of the time late")
 	flags.StringVar(&p.plot, "plot", "", "draw charts of the plan into `FILE`, as SVG")
-	flags.BoolVar(&p.force, "force", false, "replace the file of --plot if it is there")
+	flags.BoolVar(&p.force, "force", false, "replace the file of --plot if it exists")
 	addJSON(cmd, &p.asJSON, "print one JSON object")
 	return cmd
 }

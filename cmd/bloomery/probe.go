@@ -34,13 +34,12 @@ func newProbe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "probe [URL]",
 		Short: "Check whether a server is ready",
-		Long: `Probe asks 'bloomery serve' over HTTP whether it is ready: whether adds are being
-acknowledged. It is meant for health checks in containers that hold no other HTTP
-client. Without a URL it asks ` + probeURL + `,
-or the same with https:// if the server uses TLS, and accepts any certificate.
+		Long: `Probe asks 'bloomery serve' over HTTP whether it is ready, that is, whether it
+acknowledges adds. It is meant for health checks in containers that have no other
+HTTP client. Without a URL it asks ` + probeURL + `, or the same
+with https:// if the server uses TLS, and then accepts any certificate.
 
-The exit code is 0 if the server is ready, and 1 if it is not or cannot be
-reached.`,
+The exit code is 0 if the server is ready, and 1 if it is not or cannot be reached.`,
 		Example: `  bloomery probe
   bloomery probe --wait 10s
   bloomery probe http://127.0.0.1:7001/healthz`,

@@ -30,13 +30,13 @@ func newPull() *cobra.Command {
 format redisbloom, those of other kinds from 'bloomery serve' in our own. All
 commands read both; 'bloomery convert' converts them.
 
-The file has all keys that were in the filter when the command began. Keys that are
-added meanwhile may be in it or not.
+The file has all keys that were in the filter when the command began. Keys added in
+the meantime may or may not be in it.
 
-The port is 6379 if none is given. Filters are in database 0, the only
-one that 'bloomery serve' has. A password given in the variable
-` + passwordVariable + ` does not show in a list of processes. rediss:// uses TLS, and
-unix:///PATH/NAME a Unix socket.`,
+The port is 6379 if none is given. Filters are in database 0, the only one that
+'bloomery serve' has. A password in the environment variable ` + passwordVariable + ` does
+not show in the list of processes. rediss:// uses TLS, and unix:///PATH/NAME a Unix
+socket.`,
 		Example: `  bloomery pull redis://localhost:6380/seen -o seen.bloom
   bloomery pull rediss://:secret@redis.example.com/seen -o seen.redisbloom`,
 		RunE:                  c.run,

@@ -32,12 +32,12 @@ to 'bloomery serve'.
 
 The filter is uploaded under a temporary name and renamed when it is complete, so
 that no client ever sees half of it. If NAME exists the command fails, unless
---force is given; then NAME is replaced, and does not expire.
+--force is given: then NAME is replaced, and no longer expires.
 
-The port is 6379 if none is given. Filters are in database 0, the only
-one that 'bloomery serve' has. A password given in the variable
-` + passwordVariable + ` does not show in a list of processes. rediss:// uses TLS, and
-unix:///PATH/NAME a Unix socket.`,
+The port is 6379 if none is given. Filters are in database 0, the only one that
+'bloomery serve' has. A password in the environment variable ` + passwordVariable + ` does
+not show in the list of processes. rediss:// uses TLS, and unix:///PATH/NAME a Unix
+socket.`,
 		Example: `  bloomery push seen.bloom redis://localhost:6380/seen
   bloomery push --force seen.redisbloom rediss://:secret@redis.example.com/seen`,
 		RunE:                  c.run,

@@ -60,7 +60,7 @@ type remoteFilter struct {
 type remoteFlags struct{ ca string }
 
 func (r *remoteFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&r.ca, "ca", "", "of rediss://: trust the certificates in `FILE` (PEM) instead of the system's")
+	cmd.Flags().StringVar(&r.ca, "ca", "", "with rediss://: trust the certificates in `FILE` (PEM) instead of the system's")
 }
 
 // isRemote reports whether an argument is meant as an address, and no file.

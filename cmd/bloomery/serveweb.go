@@ -31,11 +31,11 @@ const noHTTP = "off"
 func (o *webOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&o.address, "http", "127.0.0.1:6381", "the `ADDRESS` for /metrics, /healthz and /readyz over HTTP; off: none")
-	f.StringSliceVar(&o.config.Hosts, "http-host", nil, "a further `NAME` that requests over HTTP may come for, while there is no password")
-	f.IntVar(&o.config.Filters, "metrics-filters", server.DefaultHTTPFilters, "how many filters have metrics of their own: the largest; 0: none")
+	f.StringSliceVar(&o.config.Hosts, "http-host", nil, "without a password: also accept HTTP requests for the host `NAME`")
+	f.IntVar(&o.config.Filters, "metrics-filters", server.DefaultHTTPFilters, "the `N` largest filters have metrics of their own; 0: none")
 	f.BoolVar(&o.config.Profiling, "pprof", false, "serve profiles of this process under /debug/pprof")
-	f.BoolVar(&o.limits, "limits", false, "print the limits to clients, and do nothing else")
-	f.BoolVar(&o.metrics, "metrics", false, "print what /metrics has, and do nothing else")
+	f.BoolVar(&o.limits, "limits", false, "print the limits on clients, and exit")
+	f.BoolVar(&o.metrics, "metrics", false, "list the metrics, and exit")
 	o.chosen = func() bool { return f.Changed("http") }
 }
 

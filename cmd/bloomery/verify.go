@@ -37,16 +37,16 @@ func newVerify() *cobra.Command {
 		Use:   "verify F [--members FILE]",
 		Short: "Verify that a filter file is intact and keeps its rate",
 		Long: `Verify reads the whole filter file F and checks its structure and checksums. Then
-it looks up random keys, which nobody added, and compares how many are found with
-the rate computed from the bits. With --members it also looks up the lines that
-were added, all of which must be found.
+it looks up random keys, which were never added, and compares how many are found
+with the rate computed from the bits. With --members it also looks up the lines
+that were added, all of which must be found.
 
 It prints the 95% confidence interval of the true rate (Clopper and Pearson 1934).
 As one sound filter in twenty lies outside it, the rate is judged by the 99.99%
 interval.
 
-Given a server's data directory, it verifies the snapshot and the log there, while
-no server runs. With --repair it repairs what can be repaired, after saying what
+Given a server's data directory, it verifies the snapshot and the log there; the
+server must be stopped. With --repair it repairs what it can, after saying what
 becomes unknown: a filter that has lost bits or adds answers "perhaps" to all keys
 from then on, never "no".
 
