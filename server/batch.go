@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"errors"
 
 	"github.com/bloomery/bloom/internal/resp"
@@ -337,7 +338,7 @@ func (b *batch) end() error {
 		return nil
 	}
 	b.touched = false
-	return s.store.Commit(s.ctx)
+	return s.store.Commit(context.Background()) // also while the server stops: what was done is answered
 }
 
 // openOrCreate returns the filter of a name, which is made if there is none.

@@ -54,7 +54,6 @@ type web struct {
 	server  *Server
 	config  HTTPConfig
 	filters *filterGauges
-	probe   chan struct{} // holds one token while a commit of /readyz is under way
 }
 
 // ServeHTTPOn answers HTTP on the listener until Shutdown has ended, and then
@@ -109,7 +108,6 @@ func (s *Server) HTTPHandler(config HTTPConfig) http.Handler {
 		server:  s,
 		config:  config,
 		filters: &filterGauges{store: s.store, most: max(config.Filters, 0)},
-		probe:   make(chan struct{}, 1),
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{s, h.filters}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -207,24 +205,11 @@ func (h *web) ready(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTime)
 	defer cancel()
-	committed := make(chan error, 1)
-	select {
-	case h.probe <- struct{}{}:
-		go func() {
-			committed <- h.server.store.Commit(h.server.ctx)
-			<-h.probe
-		}()
-	case <-ctx.Done():
+	err := h.server.store.Commit(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("the store has committed nothing for %v", readyTime)
 	}
-	select {
-	case err := <-committed:
-		return err
-	case <-ctx.Done():
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return fmt.Errorf("the store has committed nothing for %v", readyTime)
-		}
-		return ctx.Err()
-	}
+	return err
 }
 
 // filterJSON is a filter in the list.

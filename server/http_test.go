@@ -117,15 +117,19 @@ func TestHTTPPassword(t *testing.T) {
 	}
 }
 
-// hungStore commits when it is let.
+// hungStore commits when let is closed, or returns when ctx ends.
 type hungStore struct {
 	*fakeStore
 	let chan struct{}
 }
 
-func (s hungStore) Commit(context.Context) error {
-	<-s.let
-	return nil
+func (s hungStore) Commit(ctx context.Context) error {
+	select {
+	case <-s.let:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func TestReadyz(t *testing.T) {

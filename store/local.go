@@ -344,7 +344,8 @@ func (l *Local) OnStop(do func(err error)) {
 }
 
 // Commit returns when all that returned before it is durable, each filter's adds
-// as its level asks.
+// as its level asks. If ctx ends first Commit returns its error, and the commit
+// continues for other callers. A context that cannot end costs nothing.
 func (l *Local) Commit(ctx context.Context) error {
 	if l.log == nil {
 		return nil
@@ -405,12 +406,18 @@ func (l *Local) wantsSnapshot() bool {
 	return l.leftovers.Load() || l.log.bytes() > max(l.config.CheckpointBytes, uint64(l.config.Checkpoint*float64(used)))
 }
 
-// Snapshot takes a snapshot now, and returns when the log before it is gone.
+// Snapshot takes a snapshot now, and returns when the log before it is removed. If
+// ctx ends before the snapshot is begun nothing is done; once begun it is completed.
 func (l *Local) Snapshot(ctx context.Context) error {
 	if l.log == nil {
 		return fmt.Errorf("a store in memory has no snapshots: %w", errUnsupported)
 	}
-	return l.checkpoint()
+	l.checkpointing.Lock()
+	defer l.checkpointing.Unlock()
+	if err := ctx.Err(); err != nil { // it may have waited for another snapshot, or a merge
+		return err
+	}
+	return l.checkpointAlone()
 }
 
 // Close makes all adds durable, at any level, and ends the store. It takes a

@@ -51,7 +51,10 @@ type log struct {
 	busy   bool      // there is a writer
 	buffer []byte
 	spare  []byte
-	from   int // where in the buffer the record under way begins
+
+	reaching chan struct{} // closed when the goroutine of reachBefore ends; nil: there is none
+
+	from int // where in the buffer the record under way begins
 
 	// LSNs: all records below them are ...
 	next    uint64 // appended
@@ -118,8 +121,8 @@ func (g *log) seal(b []byte) {
 	g.counts.Records++
 }
 
-// commit returns when all that has been appended, by whoever, is as durable as it
-// must be to be acknowledged.
+// commit returns when everything that anybody has appended is as durable as it must
+// be to be acknowledged, or ctx has ended. Then the records are written all the same.
 func (g *log) commit(ctx context.Context) error {
 	// Who has set bits is through with logging them when underway is free.
 	g.local.underway.Lock()
@@ -127,7 +130,40 @@ func (g *log) commit(ctx context.Context) error {
 	g.local.underway.Unlock()
 	defer g.Unlock()
 	g.counts.Commits++
-	return g.reach(g.next, g.urgent)
+	if ctx.Done() == nil {
+		return g.reach(g.next, g.urgent)
+	}
+	return g.reachBefore(ctx, g.next, g.urgent)
+}
+
+// reachBefore is reach until ctx has ended. The caller does not write: one goroutine
+// does it for all callers that have a ctx, so a disk that hangs holds up no more than
+// that. The log is locked.
+func (g *log) reachBefore(ctx context.Context, written, synced uint64) error {
+	for g.failure == nil && (g.written < written || g.synced < synced) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if g.reaching == nil {
+			reached := make(chan struct{})
+			g.reaching = reached
+			go func(written, synced uint64) {
+				g.Lock()
+				defer g.Unlock()
+				g.reach(written, synced)
+				g.reaching = nil
+				close(reached)
+			}(g.next, g.urgent)
+		}
+		reached := g.reaching
+		g.Unlock()
+		select {
+		case <-reached:
+		case <-ctx.Done():
+		}
+		g.Lock()
+	}
+	return g.failure
 }
 
 // reach returns when all records below these two are written, and synced. The log

@@ -200,7 +200,8 @@ type Store interface {
 	Usage() (bytes, limit uint64)
 
 	// Commit returns when all that returned before it is as durable as was asked
-	// for. The error wraps ErrStopped.
+	// for. The error wraps ErrStopped, or is ctx's if ctx ends first: then it is
+	// unknown what is durable, and nothing may be acknowledged.
 	Commit(ctx context.Context) error
 
 	// OnEnd calls back, from a goroutine of its own, when a name has expired.
