@@ -101,7 +101,7 @@ func (feed *Feed) AddMany(keys [][]byte) { feed.bulk.filter.hashMany(keys, nil, 
 // AddStrings is AddMany for strings.
 func (feed *Feed) AddStrings(keys []string) { feed.bulk.filter.hashStrings(keys, nil, feed.take) }
 
-// AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
+// AddHashes is AddMany for hashed keys; see [Filter.AddHash].
 func (feed *Feed) AddHashes(hashes []uint64) { feed.take(hashes, nil) }
 
 // take puts each hash with those that wait for the same part of the filter.

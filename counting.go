@@ -108,17 +108,16 @@ func newCounting(plan Plan, hash Hasher) (*Counting, error) {
 	}, nil
 }
 
-// Add puts key into the filter, once more if it is there already, and reports
-// whether it is certainly new; see [Filter.Add].
+// Add adds key, once more if it is there already; see [Filter.Add].
 func (f *Counting) Add(key []byte) bool { return f.AddHash(f.Hash(key)) }
 
-// AddString is Add for a string: the same bytes give the same counters.
+// AddString is Add for a string.
 func (f *Counting) AddString(key string) bool { return f.AddHash(f.HashString(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (f *Counting) AddUint64(key uint64) bool { return f.AddHash(f.integer(key)) }
 
-// AddHash is Add for a key that is hashed already; see [Filter.AddHash].
+// AddHash is Add for a hashed key; see [Filter.AddHash].
 func (f *Counting) AddHash(h uint64) bool {
 	isNew := f.counters.Add(h)
 	f.keepAlive()
@@ -140,7 +139,7 @@ func (f *Counting) RemoveString(key string) bool { return f.RemoveHash(f.HashStr
 // RemoveUint64 is Remove of the eight little-endian bytes of key.
 func (f *Counting) RemoveUint64(key uint64) bool { return f.RemoveHash(f.integer(key)) }
 
-// RemoveHash is Remove for a key that is hashed already; see [Filter.AddHash].
+// RemoveHash is Remove for a hashed key; see [Filter.AddHash].
 func (f *Counting) RemoveHash(h uint64) bool {
 	removed := f.counters.Remove(h)
 	f.keepAlive()
@@ -157,7 +156,7 @@ func (f *Counting) ContainsString(key string) bool { return f.ContainsHash(f.Has
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (f *Counting) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }
 
-// ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
+// ContainsHash is Contains for a hashed key; see [Filter.AddHash].
 func (f *Counting) ContainsHash(h uint64) bool {
 	found := f.counters.Contains(h)
 	f.keepAlive()
@@ -176,15 +175,14 @@ func (f *Counting) CountString(key string) int { return f.CountHash(f.HashString
 // CountUint64 is Count of the eight little-endian bytes of key.
 func (f *Counting) CountUint64(key uint64) int { return f.CountHash(f.integer(key)) }
 
-// CountHash is Count for a key that is hashed already; see [Filter.AddHash].
+// CountHash is Count for a hashed key; see [Filter.AddHash].
 func (f *Counting) CountHash(h uint64) int {
 	count := f.counters.Count(h)
 	f.keepAlive()
 	return count
 }
 
-// AddMany adds the keys as if one after the other and returns how many were
-// certainly new; see [Filter.AddMany].
+// AddMany adds the keys in order; see [Filter.AddMany].
 func (f *Counting) AddMany(keys [][]byte, isNew []bool) int {
 	return f.hashMany(keys, isNew, f.addBatch)
 }
@@ -194,7 +192,7 @@ func (f *Counting) AddStrings(keys []string, isNew []bool) int {
 	return f.hashStrings(keys, isNew, f.addBatch)
 }
 
-// AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
+// AddHashes is AddMany for hashed keys; see [Filter.AddHash].
 func (f *Counting) AddHashes(hashes []uint64, isNew []bool) int {
 	return inParts(hashes, isNew, f.addBatch)
 }
@@ -206,8 +204,7 @@ func (f *Counting) addBatch(hashes []uint64, isNew []bool) int {
 	return n
 }
 
-// ContainsMany returns how many of the keys are probably in the filter; see
-// [Filter.ContainsMany].
+// ContainsMany is Contains for many keys; see [Filter.ContainsMany].
 func (f *Counting) ContainsMany(keys [][]byte, found []bool) int {
 	return f.hashMany(keys, found, f.containsBatch)
 }
@@ -217,8 +214,7 @@ func (f *Counting) ContainsStrings(keys []string, found []bool) int {
 	return f.hashStrings(keys, found, f.containsBatch)
 }
 
-// ContainsHashes is ContainsMany for keys that are hashed already; see
-// [Filter.AddHash].
+// ContainsHashes is ContainsMany for hashed keys; see [Filter.AddHash].
 func (f *Counting) ContainsHashes(hashes []uint64, found []bool) int {
 	return inParts(hashes, found, f.containsBatch)
 }
@@ -301,8 +297,7 @@ func (f *Counting) Union(g *Counting) error {
 	return nil
 }
 
-// Equal reports whether f and g have the same hash, geometry and counters. What
-// was planned and reported does not matter.
+// Equal reports whether f and g have the same counters; see [Filter.Equal].
 func (f *Counting) Equal(g *Counting) bool {
 	f.mustBeOpen()
 	g.mustBeOpen()
@@ -324,8 +319,7 @@ func (f *Counting) Clear() {
 	f.keepAlive()
 }
 
-// Clone returns a filter with the same counters in memory of its own. It panics
-// when there is no memory for it.
+// Clone returns a copy in memory of its own; see [Filter.Clone].
 func (f *Counting) Clone() *Counting {
 	f.mustBeOpen()
 	g, err := newCounting(f.plan, f.Hasher)
@@ -340,8 +334,7 @@ func (f *Counting) Clone() *Counting {
 	return g
 }
 
-// Close releases the memory at once, and may be called twice. A filter may also be
-// dropped: see [Filter.Close].
+// Close releases the memory at once; see [Filter.Close].
 func (f *Counting) Close() error {
 	f.counters = kernel.Counters{}
 	return f.memory.Close()

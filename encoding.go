@@ -125,7 +125,7 @@ func (f *Scalable) UnmarshalBinary(data []byte) error {
 	}
 	f.Hasher, f.config = g.Hasher, g.config
 	f.note(g.noted())
-	f.chain.Store(g.chain.Load())
+	f.layers.Store(g.layers.Load())
 	return nil
 }
 
@@ -149,7 +149,7 @@ func (w *Window) UnmarshalBinary(data []byte) error {
 	w.clean, w.further, w.limits, w.closed = g.clean, g.further, g.limits, false
 	w.note(g.noted())
 	w.next.Store(g.next.Load())
-	w.chain.Store(g.chain.Load())
+	w.layers.Store(g.layers.Load())
 	return nil
 }
 
@@ -159,7 +159,7 @@ func (x *Exceptions) AppendBinary(b []byte) ([]byte, error) { return appendFile(
 // MarshalBinary returns the file that WriteTo would write.
 func (x *Exceptions) MarshalBinary() ([]byte, error) { return x.AppendBinary(nil) }
 
-// UnmarshalBinary replaces x and the filter beneath it; see [Filter.UnmarshalBinary].
+// UnmarshalBinary replaces x and its filter; see [Filter.UnmarshalBinary].
 func (x *Exceptions) UnmarshalBinary(data []byte) error {
 	y, err := fromFile(data, ReadExceptions)
 	if err == nil {

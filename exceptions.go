@@ -153,8 +153,7 @@ func (x *Exceptions) Excepted() iter.Seq[[]byte] {
 	}
 }
 
-// Add puts key into the filter and reports whether it is certainly new; see
-// [Filter.Add]. An excepted key is new, and no exception any more.
+// Add is [Filter.Add]. An excepted key is new, and no longer an exception.
 func (x *Exceptions) Add(key []byte) bool {
 	h := x.Hash(key)
 	isNew := x.filter.AddHash(h)
@@ -175,14 +174,13 @@ func (x *Exceptions) reclaim(h uint64, wasExcepted bool) bool {
 	return wasExcepted
 }
 
-// AddString is Add for a string: the same bytes give the same bits.
+// AddString is Add for a string.
 func (x *Exceptions) AddString(key string) bool { return x.Add(memory.StringBytes(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (x *Exceptions) AddUint64(key uint64) bool { return x.Add(uint64Bytes(key)) }
 
-// AddHash is Add for a key that is hashed already; see [Filter.AddHash]. It is
-// new if its hash is that of an excepted key.
+// AddHash is [Filter.AddHash]. The hash of an excepted key is new.
 func (x *Exceptions) AddHash(h uint64) bool {
 	x.mustBeUnlocked()
 	isNew := x.filter.AddHash(h)
@@ -192,7 +190,7 @@ func (x *Exceptions) AddHash(h uint64) bool {
 	return x.reclaim(h, x.byHash[h] != nil)
 }
 
-// Contains reports whether key is probably in the filter and is no exception.
+// Contains reports whether key is probably in the filter and not excepted.
 func (x *Exceptions) Contains(key []byte) bool {
 	h := x.Hash(key)
 	return x.filter.ContainsHash(h) && (x.count == 0 || !x.excepts(h, key))
@@ -204,15 +202,13 @@ func (x *Exceptions) ContainsString(key string) bool { return x.Contains(memory.
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (x *Exceptions) ContainsUint64(key uint64) bool { return x.Contains(uint64Bytes(key)) }
 
-// ContainsHash is Contains for a key that is hashed already; see
-// [Filter.AddHash]. It says no to the hash of an excepted key.
+// ContainsHash is [Filter.ContainsHash], but false for an excepted key's hash.
 func (x *Exceptions) ContainsHash(h uint64) bool {
 	x.mustBeUnlocked()
 	return x.filter.ContainsHash(h) && (x.count == 0 || x.byHash[h] == nil)
 }
 
-// AddMany adds the keys as if one after the other and returns how many were
-// certainly new; see [Filter.AddMany].
+// AddMany adds the keys in order; see [Filter.AddMany].
 func (x *Exceptions) AddMany(keys [][]byte, isNew []bool) int {
 	if x.count == 0 {
 		return x.filter.AddMany(keys, isNew)
@@ -250,8 +246,7 @@ func (x *Exceptions) AddStrings(keys []string, isNew []bool) int {
 	})
 }
 
-// ContainsMany returns how many of the keys are probably in the filter and no
-// exceptions; see [Filter.ContainsMany].
+// ContainsMany is Contains for many keys; see [Filter.ContainsMany].
 func (x *Exceptions) ContainsMany(keys [][]byte, found []bool) int {
 	if x.count == 0 {
 		return x.filter.ContainsMany(keys, found)
@@ -291,8 +286,7 @@ func (x *Exceptions) ContainsStrings(keys []string, found []bool) int {
 	})
 }
 
-// AddHashes is AddMany for keys that are hashed already; see
-// [Exceptions.AddHash].
+// AddHashes is AddMany for hashed keys; see [Exceptions.AddHash].
 func (x *Exceptions) AddHashes(hashes []uint64, isNew []bool) int {
 	x.mustBeUnlocked()
 	if x.count == 0 {
@@ -310,8 +304,7 @@ func (x *Exceptions) AddHashes(hashes []uint64, isNew []bool) int {
 	})
 }
 
-// ContainsHashes is ContainsMany for keys that are hashed already; see
-// [Exceptions.ContainsHash].
+// ContainsHashes is ContainsMany for hashed keys; see [Exceptions.ContainsHash].
 func (x *Exceptions) ContainsHashes(hashes []uint64, found []bool) int {
 	x.mustBeUnlocked()
 	if x.count == 0 {
@@ -333,8 +326,7 @@ func (x *Exceptions) ContainsHashes(hashes []uint64, found []bool) int {
 // Plan returns the sizing in force: n, p, m and k.
 func (x *Exceptions) Plan() Plan { return x.filter.plan }
 
-// Report is [Filter.Report] of the filter beneath. Rate is that of the keys that are
-// not on the list.
+// Report is the filter's; Rate is that of keys that are not on the list.
 func (x *Exceptions) Report() Report { return x.filter.Report() }
 
 // Len is the number of keys on the list.
@@ -381,8 +373,7 @@ func (x *Exceptions) keep(one, other *Exceptions) {
 // Replan plans the filter for another rate; see [Filter.Replan].
 func (x *Exceptions) Replan(p float64) error { return x.filter.Replan(p) }
 
-// Fold returns a filter of a by-th of the size with the same keys and the same
-// exceptions; see [Filter.Fold].
+// Fold returns a folded filter with the same exceptions; see [Filter.Fold].
 func (x *Exceptions) Fold(by uint64) (*Exceptions, error) {
 	filter, err := x.filter.Fold(by)
 	if err != nil {
@@ -433,8 +424,7 @@ func (x *Exceptions) String() string {
 	return fmt.Sprintf("%v; %d exceptions", x.filter, x.count)
 }
 
-// SetSecret gives a keyed filter that was read from a file its secret; see
-// [Filter.SetSecret]. The exceptions can be found only from then on.
+// SetSecret is [Hasher.SetSecret]. Until then exceptions are not found.
 func (x *Exceptions) SetSecret(secret []byte) error {
 	if err := x.filter.SetSecret(secret); err != nil {
 		return err
@@ -552,14 +542,13 @@ func (x *Exceptions) mustBeUnlocked() {
 	}
 }
 
-// WriteTo writes the filter and its exceptions as a file; see [Filter.WriteTo].
+// WriteTo writes filter and exceptions as a file; see [Filter.WriteTo].
 func (x *Exceptions) WriteTo(w io.Writer) (int64, error) {
 	defer x.filter.keepAlive()
 	return x.stored().WriteTo(w)
 }
 
-// Save writes the filter and its exceptions to a file at path; see
-// [Filter.Save].
+// Save writes filter and exceptions to a file; see [Filter.Save].
 func (x *Exceptions) Save(path string) error { return filterfile.Save(path, x.WriteTo) }
 
 // ReadExceptions reads what [Exceptions.WriteTo] wrote; see [Read]. The exceptions

@@ -126,13 +126,13 @@ func (f *Filter) Verify() error {
 // Verify checks the bits of a filter from [OpenScalable] or [OpenUpdateScalable]
 // against the checksums in its file; see [Filter.Verify]. Adds wait meanwhile.
 func (f *Scalable) Verify() error {
-	c := f.lockedChain()
-	defer c.unlock()
+	l := f.lockedLayers()
+	defer l.unlock()
 	switch {
 	case f.update != nil:
 		return f.update.Verify()
 	case f.readOnly:
-		return filterfile.Verify(c.layers[0].memory.Bytes())
+		return filterfile.Verify(l.filters[0].memory.Bytes())
 	}
 	return nil
 }

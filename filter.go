@@ -104,9 +104,9 @@ func (f *Filter) AddString(key string) bool { return f.Add(memory.StringBytes(ke
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (f *Filter) AddUint64(key uint64) bool { return f.AddHash(f.integer(key)) }
 
-// AddHash is Add for a key that is hashed already, by [Filter.Hash] of this
-// filter or one of the same [HashIdentity]. A hash from elsewhere must have 64
-// uniform bits, or the rate does not hold; the filter cannot check that.
+// AddHash is Add for a key that is hashed already, by [Hasher.Hash] of this filter or
+// one of the same [HashIdentity]. A hash from elsewhere must have 64 uniform bits, or
+// the rate does not hold; the filter cannot check that.
 func (f *Filter) AddHash(h uint64) bool {
 	if f.readOnly {
 		return f.addToFile(h)
@@ -134,7 +134,7 @@ func (f *Filter) ContainsString(key string) bool { return f.Contains(memory.Stri
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (f *Filter) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }
 
-// ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
+// ContainsHash is Contains for a hashed key; see [Filter.AddHash].
 func (f *Filter) ContainsHash(h uint64) bool {
 	found := f.bits.Contains(h)
 	f.keepAlive()
@@ -153,7 +153,7 @@ func (f *Filter) AddStrings(keys []string, isNew []bool) int {
 	return f.hashStrings(keys, isNew, f.AddHashes)
 }
 
-// AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
+// AddHashes is AddMany for hashed keys; see [Filter.AddHash].
 func (f *Filter) AddHashes(hashes []uint64, isNew []bool) int {
 	if f.readOnly {
 		return f.addManyToFile(hashes, isNew)
@@ -181,8 +181,7 @@ func (f *Filter) ContainsStrings(keys []string, found []bool) int {
 	})
 }
 
-// ContainsHashes is ContainsMany for keys that are hashed already; see
-// [Filter.AddHash].
+// ContainsHashes is ContainsMany for hashed keys; see [Filter.AddHash].
 func (f *Filter) ContainsHashes(hashes []uint64, found []bool) int {
 	var recent kernel.Recent
 	return inParts(hashes, found, func(hashes []uint64, found []bool) int {
@@ -270,7 +269,7 @@ func (f *Filter) Growing(growth int) (*Scalable, error) {
 	held := max(float64(f.added), f.Report().Keys)
 	f.plan = plan
 	room := float64(layerRoom(plan)) - held
-	s.chain.Store(newChain([]*Shared{f.Share()}, int64(max(room, 0))))
+	s.layers.Store(newLayers([]*Shared{f.Share()}, int64(max(room, 0))))
 	return s, nil
 }
 

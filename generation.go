@@ -7,9 +7,8 @@ import (
 	"github.com/bloomery/bloom/internal/filterfile"
 )
 
-// A Window's generation is a chain of its own, which begins with one layer. When a
-// generation is full, a further layer doubles the number of keys that it has room
-// for:
+// A generation of a Window has layers of its own and begins with one. When it is full,
+// another layer doubles the number of keys that it has room for:
 //
 //	keys    q        q        2q                4q
 //	     +--------+--------+----------------+--------------------------------+
@@ -17,14 +16,14 @@ import (
 //	     +--------+--------+----------------+--------------------------------+
 //	rate    s/2      s/4      s/8              s/16           s = p/(G+1)
 //
-// q is n/G and a little more, so that keys that come evenly need only the first
-// layer. However many layers there will be, the rates of a generation add up to less
-// than s, and those of the G+1 that are looked in to less than p.
+// q is n/G and a little more, so keys that arrive evenly need only the first layer.
+// However many layers there are, the rates of one generation add up to less than s,
+// and those of the G+1 that are searched to less than p.
 //
-// A generation that n keys come into at once has 1 + log2(G) layers, rounded up. All
-// of them may have to hold n, as when the same keys are added again and again. A
-// file has room for filterfile.MaxSections layers. So with more than mostDoubling generations
-// the second layer makes room for n at once.
+// A generation that gets all n keys has 1 + log2(G) layers, rounded up. Every
+// generation may have to hold n, as when the same keys are added again and again. A
+// file has room for filterfile.MaxSections layers. So with more than mostDoubling
+// generations the second layer makes room for n at once.
 
 // mostDoubling is the largest G with (G+1)(1 + log2(G)), rounded up, at most
 // filterfile.MaxSections.
@@ -33,9 +32,9 @@ const mostDoubling = 11
 // share is s, a generation's part of the rate.
 func (c WindowConfig) share() float64 { return c.Rate / float64(c.Generations+1) }
 
-// firstPlan sizes the first layer of a generation. Keys that come evenly, but
-// independently of each other, are Poisson distributed: four standard deviations more
-// room let a generation grow once in some thirty thousand.
+// firstPlan sizes the first layer of a generation. If keys arrive independently at a
+// steady rate, their number is Poisson distributed: with room for four standard
+// deviations more, one generation in about thirty thousand grows.
 func (c WindowConfig) firstPlan() (Plan, error) {
 	g := uint64(c.Generations)
 	keys := c.Keys / g
@@ -50,8 +49,8 @@ func (c WindowConfig) firstPlan() (Plan, error) {
 	return planLayer(keys, c.share()/2)
 }
 
-// nextPlan sizes the layer that comes after those of a generation, oldest first. It
-// gets half of what they have left of the generation's share of the rate.
+// nextPlan sizes the layer after the given ones of a generation, oldest first. It gets
+// half of what they leave of the generation's share of the rate.
 func (c WindowConfig) nextPlan(layers []Plan) (Plan, error) {
 	room, spent := int64(0), 0.
 	for _, plan := range layers {
@@ -68,9 +67,9 @@ func (c WindowConfig) nextPlan(layers []Plan) (Plan, error) {
 	return planLayer(uint64(room), left)
 }
 
-// firstLike returns the plan for the first layers of a window that was stored: of
-// the size of those in the file. What older releases wrote had only first layers,
-// which took all of the generation's share; those that come get half of it.
+// firstLike returns the plan for the first layers of a window from a file: they have
+// the size of those in the file. Older releases wrote first layers only, which had all
+// of the generation's share of the rate; new ones get half of it.
 func (c WindowConfig) firstLike(sections []filterfile.Section) Plan {
 	e := &sections[0]
 	for i := range sections {
@@ -89,8 +88,8 @@ func (c WindowConfig) firstLike(sections []filterfile.Section) Plan {
 	return halved
 }
 
-// checkSections refuses what cannot be a window's layers, oldest first, and counts
-// the generations.
+// checkSections refuses sections that cannot be a window's layers, oldest first, and
+// counts the generations.
 func (c WindowConfig) checkSections(sections []filterfile.Section) (generations int, err error) {
 	like, step := sections[0], c.step()
 	for i, e := range sections {
@@ -103,7 +102,7 @@ func (c WindowConfig) checkSections(sections []filterfile.Section) (generations 
 		if i > 0 && e.Start == sections[i-1].Start {
 			continue
 		}
-		// turn counts on generations not being closer than a step: then one is always
+		// turn relies on generations being at least a step apart: then one is always
 		// dropped before the clean first layers run out.
 		if i > 0 && e.Start-sections[i-1].Start < step {
 			return 0, fmt.Errorf("%w: the generation of layer %d begins at %d, less than a step after the one before", ErrFormat, i, e.Start)
@@ -119,65 +118,66 @@ func (c WindowConfig) checkSections(sections []filterfile.Section) (generations 
 	return generations, nil
 }
 
-// generation is the plans of the newest generation's layers, oldest first, and how
-// many keys it has.
-func (c *chain) generation() (plans []Plan, keys uint64) {
-	for i := c.newest - 1; i >= 0; i-- {
-		plans = append(plans, c.layers[i].plan)
-		keys += c.layers[i].added()
+// generation returns the plans of the newest generation's layers, oldest first, and
+// the number of its keys.
+func (l *layers) generation() (plans []Plan, keys uint64) {
+	for i := l.newest - 1; i >= 0; i-- {
+		plans = append(plans, l.filters[i].plan)
+		keys += l.filters[i].added()
 	}
 	return plans, keys
 }
 
-// makeRoom appends a layer to the newest generation, which was found full in c. It
-// does nothing if c was replaced meanwhile, or other gates still have room. Adds wait
-// meanwhile, as there is nothing they could do, and lookups do not.
+// makeRoom appends a layer to the newest generation, which was found full in l. It
+// does nothing if l was replaced meanwhile, or if other gates still have room. Adds
+// wait for it, lookups do not.
 //
-// If there can be no other layer and bounded is set, the error says why. Otherwise it
-// becomes the window's, and the last layer takes more keys than it was planned for.
-func (w *Window) makeRoom(c *chain, bounded bool) error {
+// If no layer can be added and bounded is set, it returns the reason. If bounded is not
+// set, the reason becomes the window's Err, and the last layer takes more keys than it
+// was planned for.
+func (w *Window) makeRoom(l *layers, bounded bool) error {
 	w.turning.Lock()
 	defer w.turning.Unlock()
 	w.mustBeOpen()
-	c.lock()
-	defer c.unlock()
-	if w.chain.Load() != c || c.collect() > 0 {
+	l.lock()
+	defer l.unlock()
+	if w.layers.Load() != l || l.collect() > 0 {
 		return nil
 	}
-	plans, keys := c.generation()
-	if !c.overfull {
-		left := layerRoom(c.layers[0].plan) - int64(min(c.layers[0].added(), math.MaxInt64))
+	plans, keys := l.generation()
+	if !l.overfull {
+		left := layerRoom(l.filters[0].plan) - int64(min(l.filters[0].added(), math.MaxInt64))
 		if bounded {
 			left = w.limits.room(left, keys)
 		}
-		if c.room.Store(max(left, 0)); left > 0 { // it was a limit that had ended it
+		if l.room.Store(max(left, 0)); left > 0 { // only a limit had stopped it
 			return nil
 		}
 	}
-	layer, err := w.nextLayer(c, plans, keys, bounded)
+	layer, err := w.nextLayer(l, plans, keys, bounded)
 	switch {
 	case err != nil && bounded:
 		return err
 	case err != nil:
-		w.chain.Store(c.spilling(fmt.Errorf("a generation of the window holds the %d keys it has room for, and more take the rate above %.3g until it is forgotten: %w", keys, w.config.Rate, err)))
+		w.layers.Store(l.spilling(fmt.Errorf("a generation of the window holds the %d keys it has room for, and more take the rate above %.3g until it is forgotten: %w", keys, w.config.Rate, err)))
 		return nil
 	}
 	w.further += layer.plan.Bytes()
-	layers := append([]*Shared{layer, c.layers[0].freeze()}, c.layers[1:]...)
-	starts := append([]int64{c.starts[0]}, c.starts...)
-	next := newRing(layers, starts, w.limits.room(layerRoom(layer.plan), keys))
-	next.err, next.overfullAt = c.err, c.overfullAt
-	w.chain.Store(next)
+	filters := append([]*Shared{layer, l.filters[0].freeze()}, l.filters[1:]...)
+	starts := append([]int64{l.starts[0]}, l.starts...)
+	next := newRing(filters, starts, w.limits.room(layerRoom(layer.plan), keys))
+	next.err, next.overfullAt = l.err, l.overfullAt
+	w.layers.Store(next)
 	return nil
 }
 
-// nextLayer makes the layer after those of the newest generation, which have this
-// many keys. The caller holds turning.
-func (w *Window) nextLayer(c *chain, plans []Plan, keys uint64, bounded bool) (*Shared, error) {
+// nextLayer makes the next layer of the newest generation, given the plans of its
+// layers and the number of its keys. The caller holds turning.
+func (w *Window) nextLayer(l *layers, plans []Plan, keys uint64, bounded bool) (*Shared, error) {
 	if bounded && w.limits.room(1, keys) == 0 {
 		return nil, fmt.Errorf("%w: its newest generation holds the %d keys that it may have", ErrFull, keys)
 	}
-	if len(c.layers) == filterfile.MaxSections {
+	if len(l.filters) == filterfile.MaxSections {
 		return nil, fmt.Errorf("%w: there are %d layers already", ErrRate, filterfile.MaxSections)
 	}
 	plan, err := w.config.nextPlan(plans)
@@ -198,8 +198,8 @@ func (w *Window) nextLayer(c *chain, plans []Plan, keys uint64, bounded bool) (*
 	return layer, err
 }
 
-// giveBack is for layers that were dropped. The collector frees them when no lookup
-// is in them. The caller holds turning.
+// giveBack accounts for dropped layers. The collector frees them when no lookup uses
+// them any longer. The caller holds turning.
 func (w *Window) giveBack(dropped []*Shared) {
 	for _, layer := range dropped {
 		w.further -= layer.plan.Bytes()
@@ -207,71 +207,70 @@ func (w *Window) giveBack(dropped []*Shared) {
 	}
 }
 
-// spilling is c with its newest generation taking more keys than planned, for the
-// reason err. The caller holds all gates.
-func (c *chain) spilling(err error) *chain {
-	full := newRing(c.layers, c.starts, 0)
-	full.err, full.overfull, full.overfullAt = err, true, c.starts[0]
+// spilling returns l with a newest generation that takes more keys than planned, for
+// the reason err. The caller holds all gates.
+func (l *layers) spilling(err error) *layers {
+	full := newRing(l.filters, l.starts, 0)
+	full.err, full.overfull, full.overfullAt = err, true, l.starts[0]
 	return full
 }
 
-// findOverfull looks for generations of a stored window that had taken more keys
-// than planned.
-func (c *chain) findOverfull(rate float64) {
-	for i, layer := range c.layers { // newest first
+// findOverfull looks for generations of a stored window that hold more keys than
+// planned.
+func (l *layers) findOverfull(rate float64) {
+	for i, layer := range l.filters { // newest first
 		if layer.added() > layer.plan.Keys {
-			c.overfullAt = c.starts[i]
-			c.err = fmt.Errorf("%w: a generation of the stored window holds %d keys in a layer for %d, which takes the rate above %.3g until it is forgotten", ErrRate, layer.added(), layer.plan.Keys, rate)
+			l.overfullAt = l.starts[i]
+			l.err = fmt.Errorf("%w: a generation of the stored window holds %d keys in a layer for %d, which takes the rate above %.3g until it is forgotten", ErrRate, layer.added(), layer.plan.Keys, rate)
 			return
 		}
 	}
 }
 
 // Err returns nil as long as the rate is kept. Otherwise it says why a generation
-// could not grow, from the first key that it had no room for until that generation is
-// forgotten, Span(1+1/G) after its beginning. The error wraps [ErrBudget] when Budget
-// or the machine's memory is used up, and [ErrRate] when there are as many layers as a
-// file can hold, or a layer's share of the rate is less than the layout can keep.
+// could not grow, from the first key that found no room until that generation expires,
+// Span(1+1/G) after its beginning. The error wraps [ErrBudget] when Budget or the
+// machine's memory is used up, and [ErrRate] when there are as many layers as a file can
+// hold, or when a layer's share of the rate is less than the layout can keep.
 func (w *Window) Err() error { return w.now().err }
 
-// Plan returns the sizing of all G+1 generations together, those that are yet to
-// begin included: their keys, bits and blocks, the sum of their rates, which is at
-// most p, and the Probes of a generation's first layer. It changes as generations
-// grow. RateAt is of no use: it takes the bits for one filter's.
-func (w *Window) Plan() Plan { return w.planOf(w.chain.Load()) }
+// Plan returns the sizing of all G+1 generations together, including those yet to
+// begin: their keys, bits and blocks, the sum of their rates, which is at most p, and
+// the Probes of a generation's first layer. It changes as generations grow. Its RateAt
+// is meaningless: it takes the bits for those of one filter.
+func (w *Window) Plan() Plan { return w.planOf(w.layers.Load()) }
 
-// planOf is Plan for a chain.
-func (w *Window) planOf(c *chain) Plan {
-	sum := c.plan()
+// planOf is Plan for given layers.
+func (w *Window) planOf(l *layers) Plan {
+	sum := l.plan()
 	sum.Probes = w.first.Probes
-	for range w.config.Generations + 1 - c.generations() {
+	for range w.config.Generations + 1 - l.generations() {
 		sum = sum.plus(w.first)
 	}
 	return sum
 }
 
-// Report reads the bits of all generations and says how full they are and what
-// the rate is now. A key counts once in each generation that it was added in.
-// Remaining is how many keys fit before the newest generation grows. See
-// [Window.Generations] for each generation's own.
+// Report reports on all generations together; see [Filter.Report] and, for each
+// generation, [Window.Generations]. A key counts once in each generation that it was
+// added in. Remaining is how many keys fit before the newest generation grows.
 func (w *Window) Report() Report {
-	c := w.now()
-	layers := c.reports()
+	l := w.now()
+	layers := l.reports()
 	r := summed(layers)
-	plan := w.planOf(c)
+	plan := w.planOf(l)
 	r.Fill *= float64(r.Plan.Bits) / float64(plan.Bits) // the others are empty
 	r.Plan = plan
 	r.Remaining = layers[len(layers)-1].Remaining
 	return r
 }
 
-// Generations returns the report of each generation that there is, oldest first;
-// the last is the newest. That of a generation that has grown sums up its layers.
+// Generations returns a report for each generation, oldest first. If a generation has
+// grown, its report sums up its layers.
 func (w *Window) Generations() (generations []Report) {
-	c := w.now()
-	layers, from := c.reports(), 0
+	l := w.now()
+	layers, from := l.reports(), 0
 	for i := range layers {
-		if i+1 == len(layers) || c.isFirst(len(layers)-2-i) {
+		if i+1 == len(layers) || l.isFirst(len(layers)-2-i) {
 			generations = append(generations, summed(layers[from:i+1]))
 			from = i + 1
 		}
@@ -279,10 +278,10 @@ func (w *Window) Generations() (generations []Report) {
 	return generations
 }
 
-// Plan returns the sizing of all the layers that New makes, one for each generation
-// and a spare one: their blocks and bits, which say how much memory the window takes
-// as long as keys come evenly. Keys, Rate and Probes are those of one. [WindowConfig.Layers] says
-// what more a burst takes.
+// Plan returns the sizing of the layers that New makes, one for each generation and a
+// spare one. Blocks and Bits are those of all: the memory of the window while keys
+// arrive evenly. Keys, Rate and Probes are those of one layer. [WindowConfig.Layers]
+// says how much more memory a burst takes.
 func (c WindowConfig) Plan() (Plan, error) {
 	layers, err := c.Layers()
 	if err != nil {
@@ -294,15 +293,14 @@ func (c WindowConfig) Plan() (Plan, error) {
 	return plan, nil
 }
 
-// Layers returns the plans of the layers of a generation in which all n keys come,
-// oldest first: the first is made by New, the others when they are needed, and they
-// are given up when the generation is forgotten. So of all n keys in one burst the
-// window takes the memory of Plan and of these others, and when the same n keys are
-// added again in every generation, all of these layers G+1 times and a spare first
-// one.
+// Layers returns the plans of the layers of a generation in which all n keys arrive,
+// oldest first. New makes the first; the others are made when needed and dropped when
+// the generation expires. So if all n keys arrive in one burst, the window takes the
+// memory of Plan and of the other layers. If the same n keys are added in every
+// generation, it takes all of these layers G+1 times, and a spare first one.
 //
-// The error wraps [ErrConfig], [ErrRate] or [ErrBudget]; that a Budget suffices for
-// the first layers does not say that it does for a burst.
+// The error wraps [ErrConfig], [ErrRate] or [ErrBudget]. No error means that a Budget
+// suffices for the first layers, not that it does for a burst.
 func (c WindowConfig) Layers() ([]Plan, error) {
 	c.Generations = c.generations()
 	if err := c.check(maxGenerations); err != nil {
@@ -336,15 +334,15 @@ func (c WindowConfig) generations() int {
 	return c.Generations
 }
 
-// windowLimits are what a store holds a window to. The zero windowLimits are none.
+// windowLimits are the limits that a store sets a window. The zero value sets none.
 type windowLimits struct {
-	keys    uint64 // the most in a generation, as far as TryAddHashes adds them; 0: no limit
+	keys    uint64 // the most that TryAddHashes adds in a generation; 0: no limit
 	grant   func(layer Plan) error
 	release func(layer Plan)
 }
 
-// room is how many keys fit where a plan leaves room for some and the generation has
-// others already.
+// room is how many keys fit when the plan has room for planned, and the generation
+// has keys already.
 func (l *windowLimits) room(planned int64, keys uint64) int64 {
 	if l.keys == 0 {
 		return planned

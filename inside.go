@@ -25,10 +25,10 @@ type layerSize struct {
 
 // Sizes describes the layers of a Scalable, or of all generations of a Window, oldest
 // first. It costs little; [Scalable.Layers] and [Window.Generations] say more.
-func (inside) Sizes(f interface{ now() *chain }) []layerSize {
-	c := f.now()
-	sizes := make([]layerSize, 0, len(c.layers))
-	for _, layer := range slices.Backward(c.layers) {
+func (inside) Sizes(f interface{ now() *layers }) []layerSize {
+	l := f.now()
+	sizes := make([]layerSize, 0, len(l.filters))
+	for _, layer := range slices.Backward(l.filters) {
 		sizes = append(sizes, layerSize{layer.plan, layer.added()})
 	}
 	return sizes
@@ -43,14 +43,14 @@ func (inside) NextLayer(f *Scalable) (Plan, error) { return f.nextPlan(f.now()) 
 // it takes before the filter grows. Adds wait while it counts.
 func (inside) NewestLayer(f *Scalable) (plan Plan, room uint64) {
 	for {
-		c := f.chain.Load()
-		c.lock()
-		if f.chain.Load() == c {
-			plan, room = c.layers[0].plan, uint64(c.collect())
-			c.unlock()
+		l := f.layers.Load()
+		l.lock()
+		if f.layers.Load() == l {
+			plan, room = l.filters[0].plan, uint64(l.collect())
+			l.unlock()
 			return plan, room
 		}
-		c.unlock()
+		l.unlock()
 	}
 }
 
@@ -64,9 +64,9 @@ func (inside) NewestLayer(f *Scalable) (plan Plan, room uint64) {
 func (inside) Replay(f *Scalable, layer int, hashes []uint64) error {
 	f.mustBeWritable()
 	for {
-		c := f.chain.Load()
-		if layer >= len(c.layers) {
-			if err := f.growAnyway(c); err != nil {
+		l := f.layers.Load()
+		if layer >= len(l.filters) {
+			if err := f.growAnyway(l); err != nil {
 				return err
 			}
 			continue
@@ -74,15 +74,15 @@ func (inside) Replay(f *Scalable, layer int, hashes []uint64) error {
 		if len(hashes) == 0 {
 			return nil
 		}
-		g := c.gate(hashes[0])
+		g := l.gate(hashes[0])
 		g.Lock()
-		if f.chain.Load() == c {
+		if f.layers.Load() == l {
 			if f.update != nil {
 				f.touch(hashes...)
 			}
-			added := c.layers[len(c.layers)-1-layer].AddHashes(hashes, nil)
-			if layer == len(c.layers)-1 {
-				c.take(int64(added))
+			added := l.filters[len(l.filters)-1-layer].AddHashes(hashes, nil)
+			if layer == len(l.filters)-1 {
+				l.take(int64(added))
 			}
 			g.Unlock()
 			return nil
@@ -137,8 +137,8 @@ func (f *Scalable) saturate() {
 
 func (w *Window) saturate() { w.now().saturate() }
 
-func (c *chain) saturate() {
-	for _, layer := range c.layers {
+func (l *layers) saturate() {
+	for _, layer := range l.filters {
 		layer.saturate()
 	}
 }
@@ -152,11 +152,11 @@ func (inside) LimitWindow(w *Window, keys uint64, grant func(layer Plan) error, 
 	w.turning.Lock()
 	defer w.turning.Unlock()
 	w.limits = windowLimits{keys, grant, release}
-	c := w.chain.Load()
-	c.lock()
-	defer c.unlock()
-	_, held := c.generation()
-	c.room.Store(w.limits.room(c.collect(), held))
+	l := w.layers.Load()
+	l.lock()
+	defer l.unlock()
+	_, held := l.generation()
+	l.room.Store(w.limits.room(l.collect(), held))
 }
 
 // TryAddHashes is AddHashes, but ends before the first key for which there is no room,

@@ -13,53 +13,51 @@ import (
 	"github.com/bloomery/bloom/internal/kernel"
 )
 
-// Scalable is for when n is not known: it grows, and keeps its rate at any size.
-// It is a chain of filters, its layers. When a layer has as many keys as it was
-// planned for, the next one is begun, Growth times as large and with a lower
-// rate, so that the rates of all that may ever come add up to p (Almeida,
-// Baquero, Preguiça and Hutchison 2007).
+// Scalable is for an unknown n: it grows, and keeps its rate at any size. It is a
+// list of filters, its layers. When a layer holds as many keys as planned, the next
+// one begins, Growth times as large and with a lower rate, so that the rates of all
+// possible layers add up to p (Almeida, Baquero, Preguiça and Hutchison 2007).
 //
-// That has its price. With all layers full, half to three quarters more bits per
-// key than a [Filter] that knew n; just after a layer was begun, up to Growth
-// times as many again; and a lookup in each layer. Who knows n should say so, and
-// who learns it later can have one Filter made with [Scalable.Compact].
+// The price: with all layers full, half to three quarters more bits per key than a
+// [Filter] planned for n; just after a layer has begun, up to Growth times as many
+// again; and a lookup in each layer. If you know n, use a Filter. If you learn it
+// later, [Scalable.Compact] makes one.
 //
-// Any number of goroutines may use it at once, as with [Shared]: of those
-// that add one key at most one is told that it is new, also while the filter
-// grows, and looking up takes no lock.
+// Any number of goroutines may use it at once, as with [Shared]: of those that add
+// one key at most one is told that it is new, also while the filter grows, and
+// lookups take no lock. The zero Scalable is not usable: make one with
+// [NewScalable], [ScalableConfig.New], [LoadScalable] or [Filter.Growing].
 //
 // # At the limit
 //
-// A key that was added is found, always: Add cannot refuse a key, as it has no
-// way to say so. So when the layers are full and there may not be another, adds
-// go into the last layer, the memory stays within the limit, and the rate rises
-// above p. From the first such key on [Scalable.Err] returns an error that says
-// why, and [Report.Overfull] and the rate in [Scalable.Report] tell how far it
-// has come. Look at Err now and then, as after writing through a bufio.Writer.
+// Add cannot refuse a key: a key that was added must be found. So when the layers are
+// full and no other is possible, adds go into the last layer, the memory stays within
+// the limit, and the rate rises above p. From the first such key on, [Scalable.Err]
+// returns the reason; [Scalable.Report] shows the rate, and [Report.Overfull] is true.
+// Check Err now and then, as after writing through a bufio.Writer.
 type Scalable struct {
 	Hasher
 	Metadata
 
 	config ScalableConfig
-	chain  atomic.Pointer[chain]
+	layers atomic.Pointer[layers]
 	update *filterfile.Updater // of the file that the layers are in, nil if they are in memory
 
 	readOnly bool // from OpenScalable
 }
 
-// ScalableConfig says what Scalable to make. Rate must be given; all other
-// fields may be zero.
+// ScalableConfig describes a Scalable. Rate is required; all other fields may be zero.
 type ScalableConfig struct {
 	First uint64  // the number of keys in the first layer; zero means 1,000
 	Rate  float64 // p, never exceeded while Err is nil
 
 	// Growth is how many times more keys each layer holds than the one before,
-	// 2 to 16; zero means 2. With 4 there are half as many layers to look in,
-	// and on average half more bits that wait for keys.
+	// 2 to 16; zero means 2. With 4 there are half as many layers to search, and
+	// on average half more bits that wait for keys.
 	Growth int
 
-	// Budget is the most that the bits of all layers may take; zero means no
-	// limit. The last layer is made as large as what is left allows.
+	// Budget is the most bytes that the bits of all layers may take; zero means no
+	// limit. The last layer is as large as the rest of it allows.
 	Budget uint64
 
 	Seed   uint64 // of XXH3; public
@@ -72,14 +70,14 @@ const (
 	maxGrowth     = 16
 
 	// tightening is r in the series p (1-r) r^i of the layers' rates. A small r
-	// spends the rate on the first layers and makes the later ones dear, a large
-	// one saves for layers that may never come. From ten to a thousand times the
-	// first size 0.8 is the best or close to it: docs/maths.md has the table.
+	// spends the rate on the first layers and makes later ones expensive; a large
+	// r saves it for layers that may never come. From ten to a thousand times the
+	// first size, 0.8 is best or close to it: docs/maths.md has the table.
 	tightening = 0.8
 )
 
 // NewScalable returns an empty filter for any number of keys at false-positive
-// rate p, with room for the first keys in its first layer.
+// rate p, with room for first keys in its first layer.
 //
 // The error wraps [ErrConfig], [ErrRate] or [ErrBudget].
 func NewScalable(first uint64, p float64) (*Scalable, error) {
@@ -96,11 +94,11 @@ func (c ScalableConfig) New() (*Scalable, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.chain.Store(newChain([]*Shared{layer}, layerRoom(plan)))
+	f.layers.Store(newLayers([]*Shared{layer}, layerRoom(plan)))
 	return f, nil
 }
 
-// planned returns the filter without its first layer, and the plan of that.
+// planned returns the filter without its first layer, and that layer's plan.
 func (c ScalableConfig) planned() (*Scalable, Plan, error) {
 	if c.First == 0 {
 		c.First = defaultFirst
@@ -166,9 +164,9 @@ func (c ScalableConfig) layerPlan(i int) (Plan, error) {
 	return planLayer(c.layerKeys(i), c.layerRate(i))
 }
 
-// nextPlan sizes the layer after those of c.
-func (f *Scalable) nextPlan(c *chain) (Plan, error) {
-	i := len(c.layers)
+// nextPlan sizes the layer after those of l.
+func (f *Scalable) nextPlan(l *layers) (Plan, error) {
+	i := len(l.filters)
 	if i == maxLayers {
 		return Plan{}, fmt.Errorf("%w: there are %d layers already", ErrRate, maxLayers)
 	}
@@ -176,7 +174,7 @@ func (f *Scalable) nextPlan(c *chain) (Plan, error) {
 	if err != nil || f.config.Budget == 0 {
 		return plan, err
 	}
-	left := f.config.Budget - c.plan().Bytes()
+	left := f.config.Budget - l.plan().Bytes()
 	if plan.Bytes() <= left {
 		return plan, nil
 	}
@@ -188,98 +186,95 @@ func (f *Scalable) nextPlan(c *chain) (Plan, error) {
 	return Plan{}, fmt.Errorf("%w: the next layer needs %d bytes and the limit of %d leaves %d", ErrBudget, plan.Bytes(), f.config.Budget, left)
 }
 
-// grow appends a layer when c is full. It does nothing if another goroutine already
-// has, or if other gates still have room. Adds wait meanwhile, as there is nothing
-// they could do; lookups do not.
-func (f *Scalable) grow(c *chain) {
-	c.lock()
-	defer c.unlock()
-	if f.chain.Load() != c || c.collect() > 0 {
+// grow appends a layer when l is full. It does nothing if another goroutine already
+// has, or if other gates still have room. Adds wait for it, lookups do not.
+func (f *Scalable) grow(l *layers) {
+	l.lock()
+	defer l.unlock()
+	if f.layers.Load() != l || l.collect() > 0 {
 		return
 	}
-	plan, err := f.nextPlan(c)
+	plan, err := f.nextPlan(l)
 	var layer *Shared
 	if err == nil {
 		layer, err = f.nextLayer(plan)
 	}
 	if err != nil {
-		f.chain.Store(f.overfull(c, err))
+		f.layers.Store(f.overfull(l, err))
 		return
 	}
-	f.chain.Store(f.grown(c, layer))
+	f.layers.Store(f.grown(l, layer))
 }
 
-// growAnyway appends a layer to c, though there may be room in its newest.
-func (f *Scalable) growAnyway(c *chain) error {
-	c.lock()
-	defer c.unlock()
-	if f.chain.Load() != c {
+// growAnyway appends a layer to l even if its newest has room.
+func (f *Scalable) growAnyway(l *layers) error {
+	l.lock()
+	defer l.unlock()
+	if f.layers.Load() != l {
 		return nil
 	}
-	plan, err := f.nextPlan(c)
+	plan, err := f.nextPlan(l)
 	var layer *Shared
 	if err == nil {
 		layer, err = f.nextLayer(plan)
 	}
 	if err == nil {
-		f.chain.Store(f.grown(c, layer))
+		f.layers.Store(f.grown(l, layer))
 	}
 	return err
 }
 
-// grown is c with another layer. The caller holds all gates.
-func (f *Scalable) grown(c *chain, layer *Shared) *chain {
-	layers := append([]*Shared{layer, c.layers[0].freeze()}, c.layers[1:]...)
-	return newChain(layers, layerRoom(layer.plan))
+// grown returns l with another layer. The caller holds all gates.
+func (f *Scalable) grown(l *layers, layer *Shared) *layers {
+	filters := append([]*Shared{layer, l.filters[0].freeze()}, l.filters[1:]...)
+	return newLayers(filters, layerRoom(layer.plan))
 }
 
-// overfull is c when there may be no other layer, for the reason err.
-func (f *Scalable) overfull(c *chain, err error) *chain {
-	full := newChain(c.layers, unlimited)
-	full.err = fmt.Errorf("the filter holds the %d keys it has room for, and more take its rate above %.3g: %w", c.plan().Keys, f.config.Rate, err)
+// overfull returns l when no layer can be added, for the reason err.
+func (f *Scalable) overfull(l *layers, err error) *layers {
+	full := newLayers(l.filters, unlimited)
+	full.err = fmt.Errorf("the filter holds the %d keys it has room for, and more take its rate above %.3g: %w", l.plan().Keys, f.config.Rate, err)
 	return full
 }
 
-// Err returns nil as long as the rate is kept, and otherwise says why the filter
-// could not grow: it is over-full, and stays so until Clear. The error wraps
-// [ErrBudget] when Budget or the machine's memory is used up, and [ErrRate] when
-// the next layer's share of the rate is less than the layout or a 64-bit hash can
-// keep.
-func (f *Scalable) Err() error { return f.chain.Load().err }
+// Err returns nil as long as the rate is kept. Otherwise it returns the reason why the
+// filter could not grow; it is over-full until Clear. The error wraps [ErrBudget] when
+// Budget or the machine's memory is used up, and [ErrRate] when the next layer's share
+// of the rate is less than the layout or a 64-bit hash can keep.
+func (f *Scalable) Err() error { return f.layers.Load().err }
 
-// Add puts key into the filter and reports whether it is certainly new; see
-// [Filter.Add].
+// Add adds key and reports whether it is certainly new; see [Filter.Add].
 func (f *Scalable) Add(key []byte) bool { return f.AddHash(f.Hash(key)) }
 
-// AddString is Add for a string: the same bytes give the same bits.
+// AddString is Add for a string.
 func (f *Scalable) AddString(key string) bool { return f.AddHash(f.HashString(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (f *Scalable) AddUint64(key uint64) bool { return f.AddHash(f.integer(key)) }
 
-// AddHash is Add for a key that is hashed already; see [Filter.AddHash].
+// AddHash is Add for a hashed key; see [Filter.AddHash].
 func (f *Scalable) AddHash(h uint64) bool {
 	f.mustBeWritable()
 	for {
-		c := f.chain.Load()
-		if c.containsHash(h) {
+		l := f.layers.Load()
+		if l.containsHash(h) {
 			return false
 		}
-		g := c.gate(h)
+		g := l.gate(h)
 		g.Lock()
-		if f.chain.Load() != c {
+		if f.layers.Load() != l {
 			g.Unlock()
 			continue
 		}
-		if g.left == 0 && !c.refill(g) {
+		if g.left == 0 && !l.refill(g) {
 			g.Unlock()
-			f.grow(c)
+			f.grow(l)
 			continue
 		}
 		if f.update != nil {
 			f.touch(h)
 		}
-		isNew := c.layers[0].AddHash(h)
+		isNew := l.filters[0].AddHash(h)
 		if isNew {
 			g.left--
 		}
@@ -288,8 +283,7 @@ func (f *Scalable) AddHash(h uint64) bool {
 	}
 }
 
-// AddMany adds the keys one after the other, between those of other goroutines,
-// and returns how many were certainly new; see [Filter.AddMany].
+// AddMany adds the keys in order, among other goroutines'; see [Filter.AddMany].
 func (f *Scalable) AddMany(keys [][]byte, isNew []bool) int {
 	return f.hashMany(keys, isNew, f.addBatch)
 }
@@ -299,7 +293,7 @@ func (f *Scalable) AddStrings(keys []string, isNew []bool) int {
 	return f.hashStrings(keys, isNew, f.addBatch)
 }
 
-// AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
+// AddHashes is AddMany for hashed keys; see [Filter.AddHash].
 func (f *Scalable) AddHashes(hashes []uint64, isNew []bool) int {
 	return inParts(hashes, isNew, f.addBatch)
 }
@@ -310,36 +304,36 @@ func (f *Scalable) addBatch(hashes []uint64, isNew []bool) int {
 	clear(isNew)
 	added := 0
 	for s.n > 0 {
-		c := f.chain.Load()
-		for i, layer := range c.layers {
+		l := f.layers.Load()
+		for i, layer := range l.filters {
 			s.drop(i, layer, nil)
 		}
 		if s.n > 0 {
-			added += f.addTo(c, s, isNew)
+			added += f.addTo(l, s, isNew)
 		}
 	}
 	sieves.Put(s)
 	return added
 }
 
-// addTo adds the keys in the sieve, none of which is in c, as far as there is
-// room, and grows where there is not.
-func (f *Scalable) addTo(c *chain, s *sieve, isNew []bool) int {
-	g := c.gate(s.hashes[0])
+// addTo adds the keys in the sieve, none of which is in l, as far as there is room,
+// and then grows the filter if keys are left.
+func (f *Scalable) addTo(l *layers, s *sieve, isNew []bool) int {
+	g := l.gate(s.hashes[0])
 	g.Lock()
-	if f.chain.Load() != c {
+	if f.layers.Load() != l {
 		g.Unlock()
 		return 0
 	}
-	room := c.take(int64(s.n))
+	room := l.take(int64(s.n))
 	if f.update != nil {
 		f.touch(s.hashes[:room]...)
 	}
-	added := s.addTo(c.layers[0], int(room), isNew)
-	c.room.Add(room - int64(added))
+	added := s.addTo(l.filters[0], int(room), isNew)
+	l.room.Add(room - int64(added))
 	g.Unlock()
 	if s.n > 0 {
-		f.grow(c)
+		f.grow(l)
 	}
 	return added
 }
@@ -353,11 +347,10 @@ func (f *Scalable) ContainsString(key string) bool { return f.ContainsHash(f.Has
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (f *Scalable) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }
 
-// ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
-func (f *Scalable) ContainsHash(h uint64) bool { return f.chain.Load().containsHash(h) }
+// ContainsHash is Contains for a hashed key; see [Filter.AddHash].
+func (f *Scalable) ContainsHash(h uint64) bool { return f.layers.Load().containsHash(h) }
 
-// ContainsMany returns how many of the keys are probably in the filter; see
-// [Filter.ContainsMany].
+// ContainsMany is Contains for many keys; see [Filter.ContainsMany].
 func (f *Scalable) ContainsMany(keys [][]byte, found []bool) int {
 	return f.hashMany(keys, found, f.containsBatch)
 }
@@ -367,44 +360,42 @@ func (f *Scalable) ContainsStrings(keys []string, found []bool) int {
 	return f.hashStrings(keys, found, f.containsBatch)
 }
 
-// ContainsHashes is ContainsMany for keys that are hashed already; see
-// [Filter.AddHash].
+// ContainsHashes is ContainsMany for hashed keys; see [Filter.AddHash].
 func (f *Scalable) ContainsHashes(hashes []uint64, found []bool) int {
 	return inParts(hashes, found, f.containsBatch)
 }
 
 func (f *Scalable) containsBatch(hashes []uint64, found []bool) int {
-	return f.chain.Load().containsBatch(hashes, found)
+	return f.layers.Load().containsBatch(hashes, found)
 }
 
-// now returns the chain of this moment.
-func (f *Scalable) now() *chain { return f.chain.Load() }
+// now returns the current layers.
+func (f *Scalable) now() *layers { return f.layers.Load() }
 
-// Config returns what the filter was made with, defaults filled in, but for the
-// secret, which it does not keep. Rate is the p that it grows by.
+// Config returns what the filter was made with, defaults filled in, without the
+// secret. Rate is the p of the whole filter.
 func (f *Scalable) Config() ScalableConfig { return f.config }
 
-// Plan returns the sizing of all layers there are now: their keys, bits and
-// blocks, and the sum of their rates, which is below p. Probes is that of the
-// newest, and RateAt is of no use: it takes the bits for one filter's.
-func (f *Scalable) Plan() Plan { return f.chain.Load().plan() }
+// Plan returns the sizing of all layers there are now: their keys, bits and blocks, and
+// the sum of their rates, which is below p. Probes is the newest's. Its RateAt is
+// meaningless: it takes the bits for those of one filter.
+func (f *Scalable) Plan() Plan { return f.layers.Load().plan() }
 
-// Report reads the bits of all layers and says how full they are and what the
-// rate is now. Remaining is how many keys fit before the filter grows, and more
-// than planned are in it only when Err is not nil. See [Scalable.Layers] for
-// each layer's own.
-func (f *Scalable) Report() Report { return f.chain.Load().report() }
+// Report reports on all layers together; see [Filter.Report] and, for each layer,
+// [Scalable.Layers]. Remaining is how many keys fit before the filter grows. It holds
+// more keys than planned only when Err is not nil.
+func (f *Scalable) Report() Report { return f.layers.Load().report() }
 
-// Layers returns the report of each layer, oldest first.
-func (f *Scalable) Layers() []Report { return f.chain.Load().reports() }
+// Layers returns a report for each layer, oldest first.
+func (f *Scalable) Layers() []Report { return f.layers.Load().reports() }
 
-// Compact returns one Filter of the same rate and hash, planned for the keys
-// that the Scalable has, which it gets from the stream: the layers' bits cannot be
-// joined. It is smaller and faster, and does not grow. Compact may run while
-// others add; their keys are in the Filter if the stream has them.
+// Compact returns one Filter of the same rate and hash, planned for the number of keys
+// in the Scalable. It is smaller and faster, and does not grow. The layers' bits cannot
+// be joined, so keys must provide the keys again. Compact may run while others add;
+// their keys are in the Filter if the stream has them.
 //
-// The error wraps [ErrRate] when the stream has more different keys than the
-// Scalable had when the call began, by more than can be chance.
+// The error wraps [ErrRate] when the stream has more different keys than the Scalable
+// had when the call began, by more than chance explains.
 func (f *Scalable) Compact(keys iter.Seq[[]byte]) (*Filter, error) {
 	r := f.Report()
 	n := float64(r.Added)
@@ -435,44 +426,41 @@ func (f *Scalable) Compact(keys iter.Seq[[]byte]) (*Filter, error) {
 	return compact, nil
 }
 
-// Clear empties the filter and makes it as small as it was at first, while
-// nobody can add to it. A lookup that runs beside it may answer either way. It
-// panics if the filter is a file's: bits are only ever set there.
+// Clear empties the filter and shrinks it to its first layer. Adds wait for it; a
+// concurrent lookup may answer either way. It panics if the filter is an open file, in
+// which bits are only ever set.
 func (f *Scalable) Clear() {
 	f.mustBeWritable()
 	if f.update != nil {
 		panic("bloom: a file that is open for update cannot be cleared: remove it, and create another")
 	}
-	c := f.lockedChain()
-	defer c.unlock()
-	first := c.layers[len(c.layers)-1].emptied()
-	f.chain.Store(newChain([]*Shared{first}, layerRoom(first.plan)))
-	// The collector frees the other layers when no lookup is in them.
+	l := f.lockedLayers()
+	defer l.unlock()
+	first := l.filters[len(l.filters)-1].emptied()
+	f.layers.Store(newLayers([]*Shared{first}, layerRoom(first.plan)))
+	// The collector frees the other layers when no lookup uses them any longer.
 }
 
-// Close releases the memory at once. It must not run beside any other method; a
-// filter in memory may also be dropped, see [Filter.Close].
-// Nothing is saved, but of a filter from [OpenUpdateScalable] or
-// [ScalableConfig.Create], which it syncs.
+// Close releases the memory at once; see [Filter.Close]. It syncs a filter from
+// [OpenUpdateScalable] or [ScalableConfig.Create].
 func (f *Scalable) Close() error {
 	if f.update != nil {
 		return f.closeUpdate()
 	}
-	return f.chain.Load().close()
+	return f.layers.Load().close()
 }
 
 func (f *Scalable) String() string {
-	c := f.chain.Load()
-	return fmt.Sprintf("scalable filter: p %.4g, %d layers, m %d; %v", f.config.Rate, len(c.layers), c.plan().Bits, f.id)
+	l := f.layers.Load()
+	return fmt.Sprintf("scalable filter: p %.4g, %d layers, m %d; %v", f.config.Rate, len(l.filters), l.plan().Bits, f.id)
 }
 
-// SetSecret gives a keyed filter that was read from a file its secret; see
-// [Filter.SetSecret]. It must run before the filter is shared.
+// SetSecret is [Hasher.SetSecret].
 func (f *Scalable) SetSecret(secret []byte) error {
 	if err := f.Hasher.SetSecret(secret); err != nil {
 		return err
 	}
-	for _, layer := range f.chain.Load().layers {
+	for _, layer := range f.layers.Load().filters {
 		layer.Hasher = f.Hasher
 	}
 	return nil
@@ -484,18 +472,18 @@ func (f *Scalable) mustBeWritable() {
 	}
 }
 
-// stored is the filter as it is written while others add to it: the layers of this
-// moment. A layer that is begun later is not in the file.
+// stored lays the filter out as a file while others may add to it. Layers that begin
+// later are not in the file.
 func (f *Scalable) stored() (*filterfile.File, error) {
-	c := f.chain.Load()
-	c.mustBeOpen()
-	sections, words := c.sections()
+	l := f.layers.Load()
+	l.mustBeOpen()
+	sections, words := l.sections()
 	added := uint64(0)
 	for _, e := range sections {
 		added += e.Added
 	}
 	s := filterfile.New(f.header(), added, sections, words)
-	s.Live = c
+	s.Live = l
 	return s, nil
 }
 
@@ -511,16 +499,16 @@ func (f *Scalable) header() filterfile.Header {
 	}
 }
 
-// lockedChain returns the chain with all of its gates held: nobody adds.
-func (f *Scalable) lockedChain() *chain {
+// lockedLayers returns the layers with all of their gates held, so nobody adds.
+func (f *Scalable) lockedLayers() *layers {
 	for {
-		c := f.chain.Load()
-		c.mustBeOpen()
-		c.lock()
-		if f.chain.Load() == c {
-			return c
+		l := f.layers.Load()
+		l.mustBeOpen()
+		l.lock()
+		if f.layers.Load() == l {
+			return l
 		}
-		c.unlock()
+		l.unlock()
 	}
 }
 
@@ -540,24 +528,22 @@ func scalableFrom(s *filterfile.File) (*Scalable, error) {
 	if HashAlgorithm(s.Hash.Algorithm) == XXH3 {
 		f.config.Seed = s.Hash.Key
 	}
-	layers := layersFrom(s, f.Hasher)
-	room := layerRoom(layers[0].plan) - int64(min(layers[0].added(), math.MaxInt64))
-	c := newChain(layers, max(room, 0)) // without room the next new key makes it grow
-	if limit := f.config.Budget; limit != 0 && c.plan().Bytes() > limit {
-		return nil, fmt.Errorf("%w: layers of %d bytes under a limit of %d", ErrFormat, c.plan().Bytes(), limit)
+	filters := layersFrom(s, f.Hasher)
+	room := layerRoom(filters[0].plan) - int64(min(filters[0].added(), math.MaxInt64))
+	l := newLayers(filters, max(room, 0)) // without room the next new key makes it grow
+	if limit := f.config.Budget; limit != 0 && l.plan().Bytes() > limit {
+		return nil, fmt.Errorf("%w: layers of %d bytes under a limit of %d", ErrFormat, l.plan().Bytes(), limit)
 	}
 	if room < 0 { // it was over-full, and Err must say so at once
-		if _, err := f.nextPlan(c); err != nil {
-			c = f.overfull(c, err)
+		if _, err := f.nextPlan(l); err != nil {
+			l = f.overfull(l, err)
 		}
 	}
-	f.chain.Store(c)
+	f.layers.Store(l)
 	return f, nil
 }
 
-// WriteTo writes the filter as a file. Nobody waits for it, and it copies a MiB at
-// a time: the file has every key whose Add returned before the call, and perhaps
-// some that are added while it is written. See [Filter.WriteTo].
+// WriteTo writes the filter as a file, while others may add; see [Shared.WriteTo].
 func (f *Scalable) WriteTo(w io.Writer) (int64, error) {
 	s, err := f.stored()
 	if err != nil {
@@ -578,14 +564,14 @@ func ReadScalable(r io.Reader, limitBytes int64) (*Scalable, error) {
 func LoadScalable(path string) (*Scalable, error) { return load(path, scalableInMemory) }
 
 // scalableInMemory makes the filter that a file holds. If the file was written while
-// keys were added, the newest layer has less room than its count says.
+// keys were being added, the newest layer has less room than its count says.
 func scalableInMemory(s *filterfile.File) (*Scalable, error) {
 	f, err := scalableFrom(s)
 	if err != nil {
 		return nil, err
 	}
-	if c := f.chain.Load(); c.err == nil {
-		c.room.Store(max(layerRoom(c.layers[0].plan)-int64(c.layers[0].addedByBits()), 0))
+	if l := f.layers.Load(); l.err == nil {
+		l.room.Store(max(layerRoom(l.filters[0].plan)-int64(l.filters[0].addedByBits()), 0))
 	}
 	return f, nil
 }

@@ -215,8 +215,7 @@ func (f *Filter) mustBeWritable() {
 	}
 }
 
-// Union adds everything that g holds to f; see [Filter.Union]. g may be larger by
-// a whole factor.
+// Union adds everything that g holds to f; see [Filter.Union].
 func (f *SplitBlock) Union(g *SplitBlock) error {
 	if err := f.alike(g); err != nil {
 		return err
@@ -231,8 +230,7 @@ func (f *SplitBlock) Union(g *SplitBlock) error {
 	return nil
 }
 
-// Fold returns a new filter of a by-th of the size that holds the same keys, at a
-// higher rate; see [Filter.Fold].
+// Fold returns a filter of a by-th of the size; see [Filter.Fold].
 func (f *SplitBlock) Fold(by uint64) (*SplitBlock, error) {
 	f.mustBeOpen()
 	if by == 0 || f.bits.Blocks%by != 0 {
@@ -260,7 +258,7 @@ func (f *SplitBlock) Replan(p float64) error {
 	return err
 }
 
-// Intersect leaves in f the bits that g has too; see [Filter.Intersect].
+// Intersect keeps in f the bits that g has too; see [Filter.Intersect].
 func (f *SplitBlock) Intersect(g *SplitBlock) error {
 	if err := f.sameShape(g); err != nil {
 		return err
@@ -272,8 +270,7 @@ func (f *SplitBlock) Intersect(g *SplitBlock) error {
 	return nil
 }
 
-// Difference takes the bits that g has out of f, and is NOT SOUND; see
-// [Filter.Difference].
+// Difference removes g's bits from f, and is NOT SOUND; see [Filter.Difference].
 func (f *SplitBlock) Difference(g *SplitBlock) error {
 	if err := f.sameShape(g); err != nil {
 		return err
@@ -295,7 +292,7 @@ func (f *SplitBlock) Subset(g *SplitBlock) (bool, error) {
 	return subset, nil
 }
 
-// Overlap estimates how many keys f and g have in common.
+// Overlap estimates how many keys f and g share; see [Filter.Overlap].
 func (f *SplitBlock) Overlap(g *SplitBlock) (Overlap, error) {
 	if err := f.sameShape(g); err != nil {
 		return Overlap{}, err

@@ -91,17 +91,16 @@ func (f *Shared) Snapshot() (*Filter, error) {
 	return g, nil
 }
 
-// Add puts key into the filter and reports whether it is certainly new; see
-// [Filter.Add].
+// Add adds key and reports whether it is certainly new; see [Filter.Add].
 func (f *Shared) Add(key []byte) bool { return f.AddHash(f.Hash(key)) }
 
-// AddString is Add for a string: the same bytes give the same bits.
+// AddString is Add for a string.
 func (f *Shared) AddString(key string) bool { return f.AddHash(f.HashString(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (f *Shared) AddUint64(key uint64) bool { return f.AddHash(f.integer(key)) }
 
-// AddHash is Add for a key that is hashed already; see [Filter.AddHash].
+// AddHash is Add for a hashed key; see [Filter.AddHash].
 func (f *Shared) AddHash(h uint64) bool {
 	isNew := f.bits.AddSync(f.stripes, h)
 	f.keepAlive()
@@ -117,15 +116,14 @@ func (f *Shared) ContainsString(key string) bool { return f.ContainsHash(f.HashS
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (f *Shared) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }
 
-// ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
+// ContainsHash is Contains for a hashed key; see [Filter.AddHash].
 func (f *Shared) ContainsHash(h uint64) bool {
 	found := f.bits.ContainsSync(h)
 	f.keepAlive()
 	return found
 }
 
-// AddMany adds the keys one after the other, between those of other goroutines,
-// and returns how many were certainly new; see [Filter.AddMany].
+// AddMany adds the keys in order, among other goroutines'; see [Filter.AddMany].
 func (f *Shared) AddMany(keys [][]byte, isNew []bool) int {
 	return f.hashMany(keys, isNew, f.addBatch)
 }
@@ -135,7 +133,7 @@ func (f *Shared) AddStrings(keys []string, isNew []bool) int {
 	return f.hashStrings(keys, isNew, f.addBatch)
 }
 
-// AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
+// AddHashes is AddMany for hashed keys; see [Filter.AddHash].
 func (f *Shared) AddHashes(hashes []uint64, isNew []bool) int {
 	return inParts(hashes, isNew, f.addBatch)
 }
@@ -146,8 +144,7 @@ func (f *Shared) addBatch(hashes []uint64, isNew []bool) int {
 	return n
 }
 
-// ContainsMany returns how many of the keys are probably in the filter; see
-// [Filter.ContainsMany].
+// ContainsMany is Contains for many keys; see [Filter.ContainsMany].
 func (f *Shared) ContainsMany(keys [][]byte, found []bool) int {
 	var recent kernel.Recent
 	return f.hashMany(keys, found, func(hashes []uint64, found []bool) int {
@@ -163,8 +160,7 @@ func (f *Shared) ContainsStrings(keys []string, found []bool) int {
 	})
 }
 
-// ContainsHashes is ContainsMany for keys that are hashed already; see
-// [Filter.AddHash].
+// ContainsHashes is ContainsMany for hashed keys; see [Filter.AddHash].
 func (f *Shared) ContainsHashes(hashes []uint64, found []bool) int {
 	var recent kernel.Recent
 	return inParts(hashes, found, func(hashes []uint64, found []bool) int {
@@ -181,8 +177,7 @@ func (f *Shared) containsBatch(hashes []uint64, found []bool, recent *kernel.Rec
 // Plan returns the sizing in force: n, p, m and k.
 func (f *Shared) Plan() Plan { return f.plan }
 
-// Report reads the filter's bits and says how full it is and what its rate is
-// now; see [Filter.Report].
+// Report measures the filter by its bits; see [Filter.Report].
 func (f *Shared) Report() Report {
 	f.mustBeOpen()
 	var words [kernel.WordsPerBlock]uint64

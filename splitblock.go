@@ -69,8 +69,7 @@ func (c Config) NewSplitBlock() (*SplitBlock, error) {
 // PlanSplitBlock is [Config.Plan] for a [SplitBlock].
 func (c Config) PlanSplitBlock() (Plan, error) { return c.plan(&splitBlocks) }
 
-// Add puts key into the filter and reports whether it is certainly new; see
-// [Filter.Add].
+// Add adds key and reports whether it is certainly new; see [Filter.Add].
 func (f *SplitBlock) Add(key []byte) bool {
 	isNew := f.bits.Add(f.hashOf(key)) // not AddHash: one call less
 	f.keepAlive()
@@ -80,13 +79,13 @@ func (f *SplitBlock) Add(key []byte) bool {
 	return isNew
 }
 
-// AddString is Add for a string: the same bytes give the same bits.
+// AddString is Add for a string.
 func (f *SplitBlock) AddString(key string) bool { return f.Add(memory.StringBytes(key)) }
 
 // AddUint64 is Add of the eight little-endian bytes of key.
 func (f *SplitBlock) AddUint64(key uint64) bool { return f.AddHash(f.integer(key)) }
 
-// AddHash is Add for a key that is hashed already; see [Filter.AddHash].
+// AddHash is Add for a hashed key; see [Filter.AddHash].
 func (f *SplitBlock) AddHash(h uint64) bool {
 	isNew := f.bits.Add(h)
 	f.keepAlive()
@@ -105,15 +104,14 @@ func (f *SplitBlock) ContainsString(key string) bool { return f.Contains(memory.
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (f *SplitBlock) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }
 
-// ContainsHash is Contains for a key that is hashed already; see [Filter.AddHash].
+// ContainsHash is Contains for a hashed key; see [Filter.AddHash].
 func (f *SplitBlock) ContainsHash(h uint64) bool {
 	found := f.bits.Contains(h)
 	f.keepAlive()
 	return found
 }
 
-// AddMany adds the keys as if one after the other and returns how many were
-// certainly new; see [Filter.AddMany].
+// AddMany adds the keys in order; see [Filter.AddMany].
 func (f *SplitBlock) AddMany(keys [][]byte, isNew []bool) int {
 	return f.hashMany(keys, isNew, f.addBatch)
 }
@@ -123,7 +121,7 @@ func (f *SplitBlock) AddStrings(keys []string, isNew []bool) int {
 	return f.hashStrings(keys, isNew, f.addBatch)
 }
 
-// AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
+// AddHashes is AddMany for hashed keys; see [Filter.AddHash].
 func (f *SplitBlock) AddHashes(hashes []uint64, isNew []bool) int {
 	return inParts(hashes, isNew, f.addBatch)
 }
@@ -135,8 +133,7 @@ func (f *SplitBlock) addBatch(hashes []uint64, isNew []bool) int {
 	return n
 }
 
-// ContainsMany returns how many of the keys are probably in the filter; see
-// [Filter.ContainsMany].
+// ContainsMany is Contains for many keys; see [Filter.ContainsMany].
 func (f *SplitBlock) ContainsMany(keys [][]byte, found []bool) int {
 	return f.hashMany(keys, found, f.containsBatch)
 }
@@ -146,8 +143,7 @@ func (f *SplitBlock) ContainsStrings(keys []string, found []bool) int {
 	return f.hashStrings(keys, found, f.containsBatch)
 }
 
-// ContainsHashes is ContainsMany for keys that are hashed already; see
-// [Filter.AddHash].
+// ContainsHashes is ContainsMany for hashed keys; see [Filter.AddHash].
 func (f *SplitBlock) ContainsHashes(hashes []uint64, found []bool) int {
 	return inParts(hashes, found, f.containsBatch)
 }
@@ -169,8 +165,7 @@ func (f *SplitBlock) hashOf(key []byte) uint64 {
 // Plan returns the sizing in force: n, p, m and k.
 func (f *SplitBlock) Plan() Plan { return f.plan }
 
-// Report reads the filter's bits and says how full it is and what its rate is
-// now; see [Filter.Report].
+// Report measures the filter by its bits; see [Filter.Report].
 func (f *SplitBlock) Report() Report {
 	f.mustBeOpen()
 	r := sampled(f.plan, func(block uint64) (float64, int) {
@@ -193,8 +188,7 @@ func measureSplitBlock(words []uint64) (rate float64, set int) {
 	return rate, set
 }
 
-// Clone returns a filter with the same bits in memory of its own. It panics when
-// there is no memory for it.
+// Clone returns a copy in memory of its own; see [Filter.Clone].
 func (f *SplitBlock) Clone() *SplitBlock {
 	f.mustBeOpen()
 	words, mapping, err := memory.Words(uint64(len(f.bits.Words)))
@@ -240,8 +234,7 @@ func (f *SplitBlock) Clear() {
 	f.added = 0
 }
 
-// Close releases the memory at once. A filter may also be dropped: see
-// [Filter.Close]. After Close every method panics.
+// Close releases the memory at once; see [Filter.Close].
 func (f *SplitBlock) Close() error {
 	f.bits = kernel.Split{}
 	return f.memory.Close()

@@ -269,8 +269,8 @@ func (c ScalableConfig) Create(path string) (*Scalable, error) {
 	if err != nil {
 		return nil, err
 	}
-	layers := layersFrom(s, f.Hasher)
-	f.chain.Store(newChain(layers, layerRoom(plan)))
+	filters := layersFrom(s, f.Hasher)
+	f.layers.Store(newLayers(filters, layerRoom(plan)))
 	f.update = u
 	return f, nil
 }
@@ -290,17 +290,17 @@ func (f *Scalable) Sync() error {
 	if f.update == nil {
 		return nil
 	}
-	c := f.lockedChain()
-	defer c.unlock()
+	l := f.lockedLayers()
+	defer l.unlock()
 	return f.update.Sync(f.countLayers)
 }
 
 // countLayers puts the layers' adds into the state.
 func (f *Scalable) countLayers(s *filterfile.State) {
-	layers := f.chain.Load().layers // the newest first
+	filters := f.layers.Load().filters // the newest first
 	s.Added = 0
 	for i := range s.Sections {
-		n := layers[len(layers)-1-i].added()
+		n := filters[len(filters)-1-i].added()
 		s.Sections[i].Added = n
 		s.Added += n
 	}
@@ -346,7 +346,7 @@ func (f *Scalable) closeUpdate() error {
 	u := f.update
 	err := f.Sync()
 	f.update = nil
-	if unmapErr := f.chain.Load().close(); err == nil {
+	if unmapErr := f.layers.Load().close(); err == nil {
 		err = unmapErr
 	}
 	if closeErr := u.Close(); err == nil {

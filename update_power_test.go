@@ -152,9 +152,9 @@ var poweredKinds = []struct {
 
 // hasRoom reports whether the next new key goes into the newest layer.
 func hasRoom(f *Scalable) bool {
-	c := f.lockedChain()
-	defer c.unlock()
-	return c.collect() > 0
+	l := f.lockedLayers()
+	defer l.unlock()
+	return l.collect() > 0
 }
 
 // lost is how many of the keys are not found.
@@ -255,7 +255,7 @@ func TestUpdatePowerFails(t *testing.T) {
 			if whole < 20 || mended < 20 || refused < 20 {
 				t.Error("too few of a sort")
 			}
-			if s, ok := f.(*Scalable); ok && len(s.chain.Load().layers) < 3 {
+			if s, ok := f.(*Scalable); ok && len(s.layers.Load().filters) < 3 {
 				t.Error("the file did not grow")
 			}
 		})
@@ -389,7 +389,7 @@ func TestUpdateDiskFails(t *testing.T) {
 					t.Fatalf("%s, call %d: %d of %d keys are lost", kind.name, at, n, key)
 				}
 			}
-			if s, ok := f.(*Scalable); ok && (s.Err() != nil || len(s.chain.Load().layers) < 3) {
+			if s, ok := f.(*Scalable); ok && (s.Err() != nil || len(s.layers.Load().filters) < 3) {
 				t.Fatalf("%s, call %d: it did not go on growing: %v", kind.name, at, s.Err())
 			}
 			file := d.now()
@@ -467,15 +467,15 @@ func TestUpdateMarksOfLayers(t *testing.T) {
 		t.Skip("files cannot be changed in place here: ", err)
 	}
 	rng := rand.New(rand.NewPCG(6, 6))
-	room := layerRoom(f.chain.Load().layers[0].plan)
-	for hashes := make([]uint64, 1000); f.chain.Load().layers[0].added() < uint64(room)-1000; {
+	room := layerRoom(f.layers.Load().filters[0].plan)
+	for hashes := make([]uint64, 1000); f.layers.Load().filters[0].added() < uint64(room)-1000; {
 		for i := range hashes {
 			hashes[i] = rng.Uint64()
 		}
 		f.AddHashes(hashes, nil)
 	}
 	for hasRoom(f) { // one layer after the other has its few marks, and no two have the same
-		if n := room - int64(f.chain.Load().layers[0].added()); n == 2 {
+		if n := room - int64(f.layers.Load().filters[0].added()); n == 2 {
 			if err := f.Sync(); err != nil {
 				t.Fatal(err)
 			}
@@ -484,10 +484,10 @@ func TestUpdateMarksOfLayers(t *testing.T) {
 		f.AddHash(rng.Uint64())
 	}
 	f.AddHash(1<<64 - 2) // in the last block
-	layers := f.chain.Load().layers
-	if len(layers) != 2 || f.update.Unmarked() < 5 || len(layers[1].bits.Words)*8 < filterfile.SpanBytes {
+	filters := f.layers.Load().filters
+	if len(filters) != 2 || f.update.Unmarked() < 5 || len(filters[1].bits.Words)*8 < filterfile.SpanBytes {
 		t.Fatalf("%d layers, the first of %d words, %d of %d MiB have no mark: the test shows nothing",
-			len(layers), len(layers[1].bits.Words), f.update.Unmarked(), f.update.Spans())
+			len(filters), len(filters[1].bits.Words), f.update.Unmarked(), f.update.Spans())
 	}
 	if err := f.Close(); err != nil {
 		t.Fatal(err)

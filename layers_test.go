@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestAddLooksAgain: between the look for a key and its gate, the chain was
+// TestAddLooksAgain: between the lookup of a key and its gate, the layers were
 // replaced, and somebody else has added the key to its new layer. Whoever adds to
 // the old one then would be a second winner, and in a Window, too early forgotten.
 func TestAddLooksAgain(t *testing.T) {
@@ -20,17 +20,17 @@ func TestAddLooksAgain(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, c := range map[string]struct {
-			chain interface {
-				Load() *chain
-				Store(*chain)
+			layers interface {
+				Load() *layers
+				Store(*layers)
 			}
 			add  func(h uint64) bool
 			many func(hashes []uint64, isNew []bool) int
 		}{
-			"Scalable": {&f.chain, f.AddHash, f.AddHashes},
-			"Window":   {&w.chain, w.AddHash, w.AddHashes},
+			"Scalable": {&f.layers, f.AddHash, f.AddHashes},
+			"Window":   {&w.layers, w.AddHash, w.AddHashes},
 		} {
-			old := c.chain.Load()
+			old := c.layers.Load()
 			old.lock()
 			answer := make(chan bool)
 			go func() {
@@ -42,18 +42,18 @@ func TestAddLooksAgain(t *testing.T) {
 			}()
 			time.Sleep(20 * time.Millisecond) // it stands at the gate
 
-			layer, err := newLayer(old.layers[0].plan, old.layers[0].Hasher)
+			layer, err := newLayer(old.filters[0].plan, old.filters[0].Hasher)
 			if err != nil {
 				t.Fatal(err)
 			}
 			layer.AddHash(h)
-			next := newRing([]*Shared{layer, old.layers[0].freeze()}, []int64{1, 0}, unlimited)
-			c.chain.Store(next)
+			next := newRing([]*Shared{layer, old.filters[0].freeze()}, []int64{1, 0}, unlimited)
+			c.layers.Store(next)
 			old.unlock()
 			if <-answer {
 				t.Errorf("%s, batch %v: the key has two winners", name, batch)
 			}
-			if n := old.layers[0].Report().Added; n != 0 {
+			if n := old.filters[0].Report().Added; n != 0 {
 				t.Errorf("%s, batch %v: %d keys were added to a layer that was frozen", name, batch, n)
 			}
 		}
@@ -67,24 +67,24 @@ func TestGatesShareTheRoom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := f.chain.Load()
-	if len(c.gates) != maxGates {
-		t.Fatalf("%d gates", len(c.gates))
+	l := f.layers.Load()
+	if len(l.gates) != maxGates {
+		t.Fatalf("%d gates", len(l.gates))
 	}
-	room, taken := c.room.Load(), int64(0)
-	for i := range c.gates {
-		if !c.refill(&c.gates[i]) {
+	room, taken := l.room.Load(), int64(0)
+	for i := range l.gates {
+		if !l.refill(&l.gates[i]) {
 			t.Fatalf("gate %d gets nothing", i)
 		}
-		taken += c.gates[i].left
+		taken += l.gates[i].left
 	}
-	if taken > room/3 || c.room.Load() != room-taken {
-		t.Errorf("of %d the gates took %d, and %d is left", room, taken, c.room.Load())
+	if taken > room/3 || l.room.Load() != room-taken {
+		t.Errorf("of %d the gates took %d, and %d is left", room, taken, l.room.Load())
 	}
-	if got := c.take(room); got != room-taken || c.take(1) != 0 || c.refill(new(gate)) {
+	if got := l.take(room); got != room-taken || l.take(1) != 0 || l.refill(new(gate)) {
 		t.Errorf("take of everything got %d", got)
 	}
-	if got := c.collect(); got != taken || c.gates[0].left != 0 {
+	if got := l.collect(); got != taken || l.gates[0].left != 0 {
 		t.Errorf("collect found %d of %d", got, taken)
 	}
 }
