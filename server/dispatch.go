@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/store"
 )
 
@@ -178,15 +179,9 @@ func storeErrorText(err error) string {
 	return "ERR " + reason(err)
 }
 
-// reason is the message of an error without the name of the package it comes
-// from, which means nothing to a client.
-func reason(err error) string {
-	text := err.Error()
-	for _, prefix := range []string{"store: ", "bloom: ", "interop: "} {
-		text = strings.TrimPrefix(text, prefix)
-	}
-	return text
-}
+// reason is the message of an error without names of packages, which mean nothing
+// to a client.
+func reason(err error) string { return human.TrimPrefixes(err.Error()) }
 
 // groupRefused is the group of commands that are in the table only so that they
 // are refused with a sentence. COMMAND does not list them.

@@ -298,13 +298,13 @@ func (c *Client) infoClients() []field {
 func (c *Client) infoMemory() []field {
 	used, limit := c.server.store.Usage()
 	resident := residentBytes()
-	return []field{{"used_memory", used}, {"used_memory_human", human(used)}, {"used_memory_rss", resident}, {"used_memory_rss_human", human(resident)},
-		{"used_memory_peak", max(used, resident)}, {"used_memory_peak_human", human(max(used, resident))}, {"used_memory_dataset", used}, {"used_memory_lua", 0},
-		{"maxmemory", limit}, {"maxmemory_human", human(limit)}, {"maxmemory_policy", "noeviction"}, {"mem_fragmentation_ratio", "1.00"}, {"mem_allocator", "go"}}
+	return []field{{"used_memory", used}, {"used_memory_human", redisSize(used)}, {"used_memory_rss", resident}, {"used_memory_rss_human", redisSize(resident)},
+		{"used_memory_peak", max(used, resident)}, {"used_memory_peak_human", redisSize(max(used, resident))}, {"used_memory_dataset", used}, {"used_memory_lua", 0},
+		{"maxmemory", limit}, {"maxmemory_human", redisSize(limit)}, {"maxmemory_policy", "noeviction"}, {"mem_fragmentation_ratio", "1.00"}, {"mem_allocator", "go"}}
 }
 
-// human is a size as Redis prints it: 1.50M.
-func human(bytes uint64) string {
+// redisSize is a size as Redis prints it: 1.50M.
+func redisSize(bytes uint64) string {
 	if bytes < 1<<10 {
 		return fmt.Sprintf("%dB", bytes)
 	}
@@ -405,7 +405,8 @@ func (c *Client) infoCommands() (lines []field) {
 	st := c.server.countedSince()
 	for i, row := range c.server.metrics.rows {
 		if calls := st.calls[i]; row != nil && calls > 0 {
-			lines = append(lines, field{"cmdstat_" + row.fullName(), fmt.Sprintf("calls=%d,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=%d", calls, st.failures[i])})
+			lines = append(lines, field{"cmdstat_" + row.fullName(), fmt.Sprintf(
+				"calls=%d,usec=0,usec_per_call=0.00,rejected_calls=0,failed_calls=%d", calls, st.failures[i])})
 		}
 	}
 	slices.SortFunc(lines, func(a, b field) int { return strings.Compare(a.name, b.name) })

@@ -5,9 +5,10 @@ import (
 	"strconv"
 )
 
-// libraryPrefix begins every error of the library's packages; inside the tool it says
-// nothing. A file name may end with it, so what precedes it matters.
-var libraryPrefix = regexp.MustCompile(`(^|: )(?:bloom|interop|redisbloom|store): `)
+// libraryPrefix begins every error of the library's packages; to users of the tool
+// and clients of the server it says nothing. A file name may end with it, so what
+// precedes it matters.
+var libraryPrefix = regexp.MustCompile(`(^|: )(?:(?:bloom|interop|redisbloom|store): )+`)
 
 // TrimPrefixes removes the names of the library's packages from an error's text.
 func TrimPrefixes(text string) string { return libraryPrefix.ReplaceAllString(text, "$1") }

@@ -65,6 +65,21 @@ func TestParseRate(t *testing.T) {
 	}
 }
 
+func TestTrimPrefixes(t *testing.T) {
+	for _, tt := range []struct{ text, want string }{
+		{"bloom: limit exceeded", "limit exceeded"},
+		{"store: bloom: limit exceeded", "limit exceeded"},
+		{"store: verifying: store: damaged: redisbloom: x", "verifying: damaged: x"},
+		{"open of-store: denied", "open of-store: denied"},
+		{"open a bloom: denied", "open a bloom: denied"},
+		{"", ""},
+	} {
+		if got := TrimPrefixes(tt.text); got != tt.want {
+			t.Errorf("TrimPrefixes(%q) = %q, want %q", tt.text, got, tt.want)
+		}
+	}
+}
+
 func TestNumbersForPeople(t *testing.T) {
 	for n, want := range map[uint64]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567"} {
 		if got := Commas(n); got != want {

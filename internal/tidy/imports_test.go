@@ -64,7 +64,7 @@ var policy = []room{
 	{dir: "store", may: atStore},
 	{dir: "store/storetest", may: atServer},
 	{dir: "internal/resp", may: []string{"std"}},
-	{dir: "server", may: append([]string{"internal/resp", "github.com/prometheus/client_golang"}, atServer...)},
+	{dir: "server", may: append([]string{"internal/human", "internal/resp", "github.com/prometheus/client_golang"}, atServer...)},
 	{dir: "cmd/bloomery", may: []string{"everything"}},
 	// What the subcommands share. The pipeline knows no filter, only what remembers.
 	{dir: "internal/machine", may: []string{"std", "golang.org/x/sys"}},
