@@ -158,7 +158,7 @@ func TestIdleBelowSecond(t *testing.T) {
 // refused, and one of them is served as if it were alone.
 func TestManySlowConnections(t *testing.T) {
 	const most = 16 << 10 // bytes for each
-	count := DefaultLimits.Clients
+	count := DefaultLimits().Clients
 	var files syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
 		t.Fatal(err)

@@ -82,18 +82,20 @@ type Limits struct {
 	Idle time.Duration
 }
 
-// DefaultLimits let a payload be as large as Redis does.
-var DefaultLimits = Limits{
-	Clients:              10_000,
-	UnauthenticatedBytes: 16 << 10,
-	Arguments:            1 << 20,
-	ItemBytes:            32 << 20,
-	InlineBytes:          64 << 10,
-	KeyBytes:             64 << 10,
-	PayloadBytes:         512 << 20,
-	CommandBytes:         512<<20 + besidePayload,
-	OutputBytes:          512<<20 + besidePayload,
-	BufferBytes:          1 << 30,
+// DefaultLimits returns limits that allow payloads as large as those of Redis.
+func DefaultLimits() Limits {
+	return Limits{
+		Clients:              10_000,
+		UnauthenticatedBytes: 16 << 10,
+		Arguments:            1 << 20,
+		ItemBytes:            32 << 20,
+		InlineBytes:          64 << 10,
+		KeyBytes:             64 << 10,
+		PayloadBytes:         512 << 20,
+		CommandBytes:         512<<20 + besidePayload,
+		OutputBytes:          512<<20 + besidePayload,
+		BufferBytes:          1 << 30,
+	}
 }
 
 const (
@@ -112,14 +114,15 @@ func (l Limits) filled() Limits {
 			*field = standard
 		}
 	}
-	set(&l.Clients, DefaultLimits.Clients)
-	set(&l.UnauthenticatedBytes, DefaultLimits.UnauthenticatedBytes)
-	set(&l.Arguments, DefaultLimits.Arguments)
-	set(&l.ItemBytes, DefaultLimits.ItemBytes)
-	set(&l.InlineBytes, DefaultLimits.InlineBytes)
-	set(&l.KeyBytes, DefaultLimits.KeyBytes)
-	set(&l.BufferBytes, DefaultLimits.BufferBytes)
-	set(&l.PayloadBytes, DefaultLimits.PayloadBytes)
+	standard := DefaultLimits()
+	set(&l.Clients, standard.Clients)
+	set(&l.UnauthenticatedBytes, standard.UnauthenticatedBytes)
+	set(&l.Arguments, standard.Arguments)
+	set(&l.ItemBytes, standard.ItemBytes)
+	set(&l.InlineBytes, standard.InlineBytes)
+	set(&l.KeyBytes, standard.KeyBytes)
+	set(&l.BufferBytes, standard.BufferBytes)
+	set(&l.PayloadBytes, standard.PayloadBytes)
 	l.PayloadBytes = min(l.PayloadBytes, l.BufferBytes)
 	set(&l.CommandBytes, l.PayloadBytes+besidePayload)
 	set(&l.OutputBytes, l.PayloadBytes+besidePayload)
@@ -129,7 +132,7 @@ func (l Limits) filled() Limits {
 // within returns the limits for a store that may take so much memory, zero for any.
 func (l Limits) within(memory uint64) Limits {
 	if l.BufferBytes <= 0 {
-		l.BufferBytes = DefaultLimits.BufferBytes
+		l.BufferBytes = DefaultLimits().BufferBytes
 	}
 	if memory > 0 {
 		l.BufferBytes = int(min(uint64(l.BufferBytes), max(memory/2, leastBuffers)))
@@ -187,7 +190,7 @@ func (c Config) filled() (Config, error) {
 func (s *Server) parserLimits(a access) resp.Limits {
 	l := s.limits.Load()
 	if a == accessNone {
-		limits := resp.UnauthenticatedLimits
+		limits := resp.UnauthenticatedLimits()
 		limits.InlineBytes = l.UnauthenticatedBytes
 		limits.BulkBytes = l.UnauthenticatedBytes
 		limits.CommandBytes = l.UnauthenticatedBytes
@@ -251,7 +254,7 @@ type LimitRow struct {
 
 // LimitTable returns the limits to clients.
 func LimitTable() []LimitRow {
-	l := DefaultLimits
+	l := DefaultLimits()
 	bytes := func(n int) string {
 		if n >= 1<<30 && n%(1<<30) == 0 {
 			return fmt.Sprintf("%d GiB", n>>30)
@@ -270,14 +273,16 @@ func LimitTable() []LimitRow {
 		limitUnauthenticated: {Value: bytes(l.UnauthenticatedBytes), What: "a command before authentication; beyond, the connection is closed"},
 		limitArguments:       {Value: strconv.Itoa(l.Arguments), What: "arguments of a command, including its name; beyond, the connection is closed"},
 		limitItem:            {Value: bytes(l.ItemBytes), What: "one argument; beyond, the connection is closed"},
-		limitPayload:         {Value: bytes(l.PayloadBytes), What: "the payload of RESTORE or BF.LOADCHUNK; beyond, the connection is closed. DUMP of a larger one is refused"},
-		limitInline:          {Value: bytes(l.InlineBytes), What: "an inline command; beyond, the connection is closed"},
-		limitKey:             {Value: bytes(l.KeyBytes), What: "the name of a filter or value; beyond, the command is refused"},
-		limitCommand:         {Value: bytes(l.CommandBytes), What: "a command as it comes over the wire; beyond, the connection is closed"},
-		limitOutput:          {Value: bytes(l.OutputBytes), What: "replies that a client has not read; beyond, the connection is closed"},
-		limitBuffers:         {Value: bytes(l.BufferBytes), What: "incomplete commands and unread replies of all connections together, at most half of --memory; beyond, the connection that holds the most is closed"},
-		limitIdle:            {Value: idle, What: "time without a command from a client; then the connection is closed"},
-		limitMemory:          {Value: "none", What: "memory of all filters and values; beyond, the command is refused, and the error names the bytes needed"},
+		limitPayload: {Value: bytes(l.PayloadBytes), What: "the payload of RESTORE or BF.LOADCHUNK; beyond, the connection is closed. " +
+			"DUMP of a larger one is refused"},
+		limitInline:  {Value: bytes(l.InlineBytes), What: "an inline command; beyond, the connection is closed"},
+		limitKey:     {Value: bytes(l.KeyBytes), What: "the name of a filter or value; beyond, the command is refused"},
+		limitCommand: {Value: bytes(l.CommandBytes), What: "a command as it comes over the wire; beyond, the connection is closed"},
+		limitOutput:  {Value: bytes(l.OutputBytes), What: "replies that a client has not read; beyond, the connection is closed"},
+		limitBuffers: {Value: bytes(l.BufferBytes), What: "incomplete commands and unread replies of all connections together, at most half of --memory; " +
+			"beyond, the connection that holds the most is closed"},
+		limitIdle:   {Value: idle, What: "time without a command from a client; then the connection is closed"},
+		limitMemory: {Value: "none", What: "memory of all filters and values; beyond, the command is refused, and the error names the bytes needed"},
 	}
 	for l := range rows {
 		rows[l].Name = limitNames[l]

@@ -48,7 +48,7 @@ func TestLimitUnauthenticatedBytes(t *testing.T) {
 		w.expect(t, "AUTH x", "+OK\r\n")
 		w.expect(t, "ECHO "+strings.Repeat("x", 5000), "$5000\r\n"+strings.Repeat("x", 5000)+"\r\n")
 	})
-	if n := DefaultLimits.UnauthenticatedBytes; n != 16<<10 {
+	if n := DefaultLimits().UnauthenticatedBytes; n != 16<<10 {
 		t.Errorf("the standard is %d, want 16 KiB", n)
 	}
 }

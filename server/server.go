@@ -93,7 +93,8 @@ func New(st store.Store, config Config) (*Server, error) {
 		return nil, err
 	}
 	if most := mostClients(); config.Limits.Clients > most {
-		config.Log.Warn("fewer clients than asked for: each takes a file descriptor, of which this process may not have more (ulimit -n)", "clients", most, "descriptors", maxFiles())
+		config.Log.Warn("fewer clients than asked for: each takes a file descriptor, and the process may not open more (ulimit -n)",
+			"clients", most, "descriptors", maxFiles())
 		config.Limits.Clients = most
 	}
 	s := &Server{

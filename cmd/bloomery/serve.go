@@ -70,7 +70,7 @@ it after the requests received so far are answered.`,
 	f.StringVar(&o.cert, "tls-cert", "", "use TLS, with the certificate in `FILE` (PEM)")
 	f.StringVar(&o.key, "tls-key", "", "the key of the certificate, in `FILE` (PEM)")
 	f.BoolVar(&o.unprotected, "unprotected", false, "serve other machines without a password")
-	f.IntVar(&o.clients, "clients", server.DefaultLimits.Clients, "at most `N` connections")
+	f.IntVar(&o.clients, "clients", server.DefaultLimits().Clients, "at most `N` connections")
 	f.DurationVar(&o.idle, "idle", 0, "close connections that send nothing for this `TIME`; 0: never")
 	f.Var(&o.payload, "payload-bytes", "the largest filter that DUMP and RESTORE move (default 512MiB)")
 	f.Var(&o.buffers, "buffer-bytes", "the most memory for the buffers of all connections (default 1GiB, at most half of --memory)")

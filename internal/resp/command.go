@@ -43,13 +43,13 @@ const (
 	errCommandBytes     = ProtocolError("too big command")
 )
 
-// Limits bound what a client can make the server hold. A field that is zero or
-// less stands for that of [DefaultLimits].
+// Limits bound what a client can make the server hold. Fields that are zero or
+// less stand for the defaults.
 type Limits struct {
-	Args         int // arguments of a command, its name included
-	BulkBytes    int // one argument of a command that is not inline
-	InlineBytes  int // an inline command, without the LF
-	CommandBytes int // a command as it comes over the wire
+	Args         int // arguments of a command, its name included; default 1,048,576
+	BulkBytes    int // one argument of a command that is not inline; default 512 MiB
+	InlineBytes  int // an inline command, without the LF; default 64 KiB
+	CommandBytes int // a command as it comes over the wire; default 1 GiB
 
 	// TakesPayload, if it is not nil, says which commands, by name, may have an
 	// argument of PayloadBytes where that is more than BulkBytes.
@@ -61,22 +61,20 @@ type Limits struct {
 	Unauthenticated bool
 }
 
-// DefaultLimits are Redis's own where it has them: proto-max-bulk-len,
-// PROTO_INLINE_MAX_SIZE, client-query-buffer-limit, and for Args what Redis
-// took before 7.0, which has no limit any more.
-var DefaultLimits = Limits{
-	Args:         1 << 20,
-	BulkBytes:    512 << 20,
-	InlineBytes:  64 << 10,
-	CommandBytes: 1 << 30,
-}
+// The limits of Redis where it has them: proto-max-bulk-len, PROTO_INLINE_MAX_SIZE,
+// client-query-buffer-limit, and for arguments the limit that Redis had before 7.0,
+// which removed it.
+const (
+	defaultArgs         = 1 << 20
+	defaultBulkBytes    = 512 << 20
+	defaultInlineBytes  = 64 << 10
+	defaultCommandBytes = 1 << 30
+)
 
-// UnauthenticatedLimits are Redis's for clients that have to send a password
-// and have not yet. They leave no more than 164 KB to a command.
-var UnauthenticatedLimits = Limits{
-	Args:            10,
-	BulkBytes:       16 << 10,
-	Unauthenticated: true,
+// UnauthenticatedLimits returns Redis's limits for clients that have to send a
+// password and have not yet. A command then takes at most 164 KB.
+func UnauthenticatedLimits() Limits {
+	return Limits{Args: 10, BulkBytes: 16 << 10, Unauthenticated: true}
 }
 
 // maxCountLine is how long a line with a count may be, without its CR LF. Such a
@@ -110,10 +108,10 @@ func (p *Parser) SetLimits(l Limits) {
 			*field = standard
 		}
 	}
-	set(&l.Args, DefaultLimits.Args)
-	set(&l.BulkBytes, DefaultLimits.BulkBytes)
-	set(&l.InlineBytes, DefaultLimits.InlineBytes)
-	set(&l.CommandBytes, DefaultLimits.CommandBytes)
+	set(&l.Args, defaultArgs)
+	set(&l.BulkBytes, defaultBulkBytes)
+	set(&l.InlineBytes, defaultInlineBytes)
+	set(&l.CommandBytes, defaultCommandBytes)
 	set(&l.PayloadBytes, l.BulkBytes)
 	*p = Parser{limits: l}
 }
@@ -283,7 +281,7 @@ func (p *Parser) bulkOver(buf []byte, at int, n int64) error {
 	switch {
 	case n <= int64(p.limits.BulkBytes):
 		return nil
-	case p.limits.Unauthenticated && n <= int64(DefaultLimits.BulkBytes):
+	case p.limits.Unauthenticated && n <= defaultBulkBytes:
 		return p.over(LimitBulkBytes, errBulkBytesUnknown)
 	case p.limits.TakesPayload == nil || !p.limits.TakesPayload(firstArgument(buf[:at])):
 		return p.over(LimitBulkBytes, errBulkBytes)

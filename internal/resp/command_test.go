@@ -231,7 +231,7 @@ func TestLimits(t *testing.T) {
 		}
 		return string(w.Buf)
 	}
-	before := resp.UnauthenticatedLimits
+	before := resp.UnauthenticatedLimits()
 	for _, tt := range []struct {
 		name     string
 		limits   resp.Limits
@@ -298,7 +298,7 @@ func TestLimits(t *testing.T) {
 // TestSetLimits authenticates in the middle of a command.
 func TestSetLimits(t *testing.T) {
 	var p resp.Parser
-	p.SetLimits(resp.UnauthenticatedLimits)
+	p.SetLimits(resp.UnauthenticatedLimits())
 	command := "*2\r\n$4\r\nECHO\r\n$16385\r\n" + strings.Repeat("x", 16385) + "\r\n"
 	if _, _, err := p.Next([]byte(command[:14]), nil); !errors.Is(err, resp.ErrIncomplete) {
 		t.Fatalf("half a command: error %v, want %v", err, resp.ErrIncomplete)

@@ -303,8 +303,10 @@ func forgetText(reply *resp.Reply) {
 // FuzzReply reads anything, and what could be read again after it was written.
 func FuzzReply(f *testing.F) {
 	for _, wire := range []string{
-		"+OK\r\n", "-ERR x\r\n", ":-12\r\n", "$3\r\nabc\r\n", "$-1\r\n", "*-1\r\n", "*2\r\n:1\r\n#f\r\n", "_\r\n", ",1.5\r\n", ",nan\r\n", "(123\r\n", "!3\r\nERR\r\n",
-		"=6\r\ntxt:hi\r\n", "%1\r\n+n\r\n_\r\n", "~1\r\n+x\r\n", ">2\r\n+a\r\n+b\r\n", "|1\r\n+a\r\n:1\r\n*1\r\n|0\r\n:1\r\n", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", "$99999\r\nx",
+		"+OK\r\n", "-ERR x\r\n", ":-12\r\n", "$3\r\nabc\r\n", "$-1\r\n", "*-1\r\n", "*2\r\n:1\r\n#f\r\n",
+		"_\r\n", ",1.5\r\n", ",nan\r\n", "(123\r\n", "!3\r\nERR\r\n",
+		"=6\r\ntxt:hi\r\n", "%1\r\n+n\r\n_\r\n", "~1\r\n+x\r\n", ">2\r\n+a\r\n+b\r\n", "|1\r\n+a\r\n:1\r\n*1\r\n|0\r\n:1\r\n",
+		"*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n", "$99999\r\nx",
 	} {
 		f.Add([]byte(wire))
 	}

@@ -35,7 +35,8 @@ func TestWriter(t *testing.T) {
 		{"array, empty", func(w *resp.Writer) { w.Array(0) }, "*0\r\n", ""},
 		{"map", func(w *resp.Writer) { w.Map(1); w.SimpleString("Capacity"); w.Integer(100) }, "*2\r\n+Capacity\r\n:100\r\n", "%1\r\n+Capacity\r\n:100\r\n"},
 		{"set", func(w *resp.Writer) { w.Set(1); w.SimpleString("write") }, "*1\r\n+write\r\n", "~1\r\n+write\r\n"},
-		{"push", func(w *resp.Writer) { w.Push(2); w.BulkString("invalidate"); w.NullArray() }, "*2\r\n$10\r\ninvalidate\r\n*-1\r\n", ">2\r\n$10\r\ninvalidate\r\n_\r\n"},
+		{"push", func(w *resp.Writer) { w.Push(2); w.BulkString("invalidate"); w.NullArray() },
+			"*2\r\n$10\r\ninvalidate\r\n*-1\r\n", ">2\r\n$10\r\ninvalidate\r\n_\r\n"},
 		{"verbatim", func(w *resp.Writer) { w.Verbatim("txt", "id=1\n") }, "$5\r\nid=1\n\r\n", "=9\r\ntxt:id=1\n\r\n"},
 		{"two", func(w *resp.Writer) { w.Protocol = 2; w.Null(); w.Protocol = 3; w.Null() }, "$-1\r\n_\r\n", ""},
 	} {
