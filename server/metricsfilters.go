@@ -18,17 +18,6 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-var (
-	metricFill    = newMetric("filter_fill_ratio", gauge, "Fraction of a filter's bits that are set.", "name")
-	metricRate    = newMetric("filter_rate", gauge, "Current false-positive rate, computed from the bits.", "name")
-	metricPlanned = newMetric("filter_planned_rate", gauge, "Planned false-positive rate: the sum over all layers.", "name")
-	metricItems   = newMetric("filter_items", gauge, "Items that were new when they were added.", "name")
-	metricRoom    = newMetric("filter_room_items", gauge, "Capacity in items: of all layers, or of one span of a window. Beyond it, a filter grows or refuses items.", "name")
-	metricBytes   = newMetric("filter_bytes", gauge, "Memory used by a filter.", "name")
-	metricShown   = newMetric("filters_shown", gauge, "Number of filters with the metrics above: the largest, up to --metrics-filters.")
-	metricAge     = newMetric("filter_reports_age_seconds", gauge, "Age of the oldest fill and rate above. Each scrape rereads as many filters as its time allows.")
-)
-
 // Time that one scrape may take, so that a million filters do not make it fail.
 // What there was no time for is taken up by the next.
 const (
