@@ -23,7 +23,8 @@ func TestOnlyChangesAreTold(t *testing.T) {
 		changes bool
 	}{
 		{"DEL none", false}, {"UNLINK none", false}, {"SETNX there x", false}, {"SET there x NX", false}, {"SET none x XX", false}, {"PERSIST there", false},
-		{"EXPIRE none 100", false}, {"EXPIRE there 100 XX", false}, {"PEXPIREAT there 4000000000000 GT", false}, {"RENAMENX there there2", false}, {"RENAME none there2", false},
+		{"EXPIRE none 100", false}, {"EXPIRE there 100 XX", false}, {"PEXPIREAT there 4000000000000 GT", false},
+		{"RENAMENX there there2", false}, {"RENAME none there2", false},
 		{"RENAME there there", false}, {"COPY there there2", false}, {"COPY there none2", false}, {"GETDEL none", false}, {"BF.RESERVE filter 0.01 100", false},
 		{"DEL there", true}, {"EXPIRE there 100", true}, {"SET there x", true}, {"GETDEL there", true}, {"COPY there2 there REPLACE", true},
 		{"BF.INSERT filter ITEMS x", true}, {"BF.ADD filter y", true}, {"RENAME there2 there", true}, {"FLUSHDB", true}, {"FLUSHALL", true},
@@ -168,7 +169,8 @@ func TestCountsOfDatabases(t *testing.T) {
 	s, addr, _ := serveOn(t, local, Config{}, transports["loops"])
 	w := connect(t, addr)
 	for _, line := range []string{
-		"SET a 1", "SET a 2", "SET b 1", "BF.ADD f x", "SELECT 3", "SET a 1", "BF.ADD f x", "BF.INSERT g EXPANSION 0 ITEMS x", "COPY a c DB 9", "RENAME a z", "SET y 1", "RENAME y z", "RENAMENX z y", "BF.SWAP f g",
+		"SET a 1", "SET a 2", "SET b 1", "BF.ADD f x", "SELECT 3", "SET a 1", "BF.ADD f x", "BF.INSERT g EXPANSION 0 ITEMS x",
+		"COPY a c DB 9", "RENAME a z", "SET y 1", "RENAME y z", "RENAMENX z y", "BF.SWAP f g",
 		"BF.MERGE m f", "SET gone 1 PX 1", "DEL m none", "SELECT 9", "SET x 1 PX 200", "SELECT 0", "FLUSHDB", "SET q 1", "SELECT 3", "EXPIRE y -1", "RESTORE",
 	} {
 		w.must(t, line)

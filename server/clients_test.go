@@ -161,7 +161,8 @@ func TestRueidisCache(t *testing.T) {
 			}
 		}
 	}
-	changes := []string{"BF.ADD k x", "DEL k", "BF.ADD k x", "RENAME k l", "RENAME l k", "PEXPIRE k 20", "BF.MADD k x y", "FLUSHALL", "BF.ADD k x", "BF.INSERT k ITEMS z"}
+	changes := []string{"BF.ADD k x", "DEL k", "BF.ADD k x", "RENAME k l", "RENAME l k", "PEXPIRE k 20", "BF.MADD k x y",
+		"FLUSHALL", "BF.ADD k x", "BF.INSERT k ITEMS z"}
 	for _, change := range changes {
 		for _, c := range []rueidis.Client{client, listener} {
 			ask(c, "x")
@@ -180,7 +181,8 @@ func TestRueidisCache(t *testing.T) {
 	}
 
 	// Many at once, and the server says that it tracks.
-	replies := client.DoMultiCache(ctx, rueidis.CT(client.B().BfExists().Key("k").Item("x").Cache(), time.Minute), rueidis.CT(client.B().Ttl().Key("k").Cache(), time.Minute))
+	replies := client.DoMultiCache(ctx, rueidis.CT(client.B().BfExists().Key("k").Item("x").Cache(), time.Minute),
+		rueidis.CT(client.B().Ttl().Key("k").Cache(), time.Minute))
 	for _, reply := range replies {
 		if reply.Error() != nil {
 			t.Error(reply.Error())

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -16,96 +17,63 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// transcripts are commands of one connection each, on a server of their own, and
-// their replies; a reply that begins with ~ is a regular expression.
-var transcripts = map[string][][2]string{
-	"strings": {
-		{"SET k v", "+OK"}, {"GET k", "$1 v"}, {"STRLEN k", ":1"}, {"STRLEN none", ":0"}, {"GET none", "$-1"},
-		{"SET k w NX", "$-1"}, {"SET none w XX", "$-1"}, {"SET k w XX GET", "$1 v"}, {"SET k x EX 100", "+OK"}, {"TTL k", ":100"},
-		{"SET k y KEEPTTL", "+OK"}, {"TTL k", ":100"}, {"SET k z", "+OK"}, {"TTL k", ":-1"}, {"SET k z PX 5000 NX GET", "$1 z"},
-		{"SET k z EX 0", "-ERR invalid expire time in 'set' command"}, {"SET k z EX", "-ERR syntax error"}, {"SET k z EX abc", "-ERR value is not an integer or out of range"},
-		{"SET k z EX 5 PX 5", "-ERR syntax error"}, {"SET k z EX 5 KEEPTTL", "-ERR syntax error"}, {"SET k z NX XX", "-ERR syntax error"}, {"SET k z WHAT", "-ERR syntax error"},
-		{"SET k z EX 99999999999999999", "-ERR invalid expire time in 'set' command"}, {"SET k z PXAT 1", "+OK"}, {"EXISTS k", ":0"},
-		{"SETNX k 1", ":1"}, {"SETNX k 2", ":0"}, {"SETEX k 10 3", "+OK"}, {"TTL k", ":10"}, {"PSETEX k 10000 4", "+OK"}, {"TTL k", ":10"}, {"SETEX k 0 3", "-ERR invalid expire time in 'setex' command"},
-		{"MSET a 1 b 2", "+OK"}, {"MGET a none b", "*3 $1 1 $-1 $1 2"}, {"MSET a 1 b", "-ERR wrong number of arguments for 'mset' command"},
-		{"GETDEL a", "$1 1"}, {"GETDEL a", "$-1"}, {"OBJECT ENCODING b", "$3 int"}, {"OBJECT ENCODING none", "$-1"}, {"OBJECT REFCOUNT b", ":1"},
-		{"SET f x", "+OK"}, {"DEL f", ":1"}, {"BF.ADD f x", ":1"}, {"SET f y GET", "-WRONGTYPE Operation against a key holding the wrong kind of value"},
-		{"GETDEL f", "-WRONGTYPE Operation against a key holding the wrong kind of value"}, {"EXISTS f", ":1"}, {"MGET f", "*1 $-1"}, {"SET f y", "+OK"}, {"TYPE f", "+string"},
-	},
-	"keys": {
-		{"BF.ADD a 1", ":1"}, {"BF.ADD b 1", ":1"}, {"SET c 1", "+OK"}, {"DBSIZE", ":3"}, {"EXISTS a b c d a", ":4"}, {"TOUCH a d", ":1"},
-		{"KEYS [ab]", "*2 $1 a $1 b"}, {"SCAN 0 COUNT 100 TYPE STRING", "*2 $1 0 *1 $1 c"}, {"SCAN 0 MATCH a COUNT 100", "*2 $1 0 *1 $1 a"},
-		{"SCAN x", "-ERR invalid cursor"}, {"SCAN 0 COUNT 0", "-ERR syntax error"}, {"SCAN 0 COUNT x", "-ERR value is not an integer or out of range"}, {"SCAN 0 MATCH", "-ERR syntax error"},
-		{"RENAME a a", "+OK"}, {"RENAMENX a b", ":0"}, {"RENAMENX a z", ":1"}, {"RENAME none z", "-ERR no such key"}, {"RENAME z b", "+OK"}, {"KEYS *", "*2 $1 b $1 c"},
-		{"COPY c d", ":1"}, {"COPY c d", ":0"}, {"COPY c d REPLACE", ":1"}, {"GET d", "$1 1"}, {"COPY none d", ":0"}, {"COPY b x", "-ERR not supported for this module key"}, {"COPY c c", "-ERR source and destination objects are the same"},
-		{"RANDOMKEY", "~\\$1 [bcd]"}, {"UNLINK b c none", ":2"}, {"FLUSHDB SYNC", "+OK"}, {"DBSIZE", ":0"}, {"RANDOMKEY", "$-1"}, {"MEMORY USAGE none SAMPLES x", "-ERR value is not an integer or out of range"},
-	},
-	"ends": {
-		{"BF.ADD k 1", ":1"}, {"EXPIRE k 100 XX", ":0"}, {"EXPIRE k 100 GT", ":0"}, {"EXPIRE k 100 NX", ":1"}, {"EXPIRE k 50 GT", ":0"}, {"EXPIRE k 200 GT", ":1"}, {"EXPIRE k 300 LT", ":0"}, {"EXPIRE k 100 LT XX", ":1"},
-		{"TTL k", ":100"}, {"PTTL k", "~:(100000|99\\d\\d\\d)"}, {"PEXPIRE k 5000", ":1"}, {"TTL k", ":5"}, {"EXPIREAT k 4000000000", ":1"}, {"EXPIRETIME k", ":4000000000"}, {"PEXPIREAT k 4000000000123", ":1"},
-		{"PEXPIRETIME k", ":4000000000123"}, {"EXPIRETIME k", ":4000000000"}, {"PERSIST k", ":1"}, {"PERSIST k", ":0"}, {"PERSIST none", ":0"}, {"TTL k", ":-1"}, {"EXPIRETIME k", ":-1"}, {"PEXPIRETIME none", ":-2"},
-		{"EXPIRE k 9223372036854775807", "-ERR invalid expire time in 'expire' command"}, {"EXPIRE k 9999999999", ":1"}, {"TTL k", ":9999999999"}, {"PEXPIREAT k 9223372036854775807", ":1"}, {"PEXPIRETIME k", ":9223372036854775807"}, {"EXPIRETIME k", ":9223372036854776"}, {"SET s 1 EX 9999999999", "+OK"}, {"TTL s", ":9999999999"}, {"PEXPIRE s -9223372036854775808", ":1"}, {"EXISTS s", ":0"},
-		{"EXPIRE k x", "-ERR value is not an integer or out of range"}, {"EXPIRE k 1 WHAT", "-ERR Unsupported option WHAT"}, {"EXPIRE k 1 NX XX", "-ERR NX and XX, GT or LT options at the same time are not compatible"},
-		{"EXPIRE k 1 GT LT", "-ERR GT and LT options at the same time are not compatible"}, {"EXPIRE k -1", ":1"}, {"EXISTS k", ":0"},
-	},
-	"databases": {
-		{"BF.ADD k zero", ":1"}, {"SELECT 15", "+OK"}, {"BF.EXISTS k zero", ":0"}, {"DBSIZE", ":0"}, {"BF.MADD k fifteen more", "*2 :1 :1"}, {"BF.CARD k", ":2"}, {"KEYS *", "*1 $1 k"}, {"SCAN 0 COUNT 100", "*2 $1 0 *1 $1 k"},
-		{"RENAME k l", "+OK"}, {"OBJECT ENCODING l", "$3 raw"}, {"MEMORY USAGE l", ":271"}, {"RANDOMKEY", "$1 l"}, {"MULTI", "+OK"}, {"BF.EXISTS l fifteen", "+QUEUED"}, {"SELECT 0", "+QUEUED"}, {"BF.EXISTS k fifteen", "+QUEUED"}, {"EXEC", "*3 :1 +OK :0"},
-		{"KEYS *", "*1 $1 k"}, {"DBSIZE", ":1"}, {"INFO keyspace", "~.*db0:keys=1,.*db15:keys=1,.*"}, {"FLUSHDB", "+OK"}, {"SELECT 15", "+OK"}, {"BF.EXISTS l fifteen", ":1"},
-		{"SET s x", "+OK"}, {"COPY s s DB 2", ":1"}, {"SELECT 2", "+OK"}, {"GET s", "$1 x"}, {"COPY s s DB 16", "-ERR DB index is out of range"}, {"FLUSHALL", "+OK"}, {"SELECT 15", "+OK"}, {"DBSIZE", ":0"},
-	},
-	"transactions": {
-		{"EXEC", "-ERR EXEC without MULTI"}, {"DISCARD", "-ERR DISCARD without MULTI"}, {"MULTI", "+OK"}, {"WATCH k", "-ERR WATCH inside MULTI is not allowed"}, {"NOSUCH", "-ERR unknown command 'NOSUCH', with args beginning with: "},
-		{"BF.ADD k 1", "+QUEUED"}, {"EXEC", "-EXECABORT Transaction discarded because of previous errors."}, {"EXISTS k", ":0"},
-		{"WATCH k", "+OK"}, {"BF.ADD k 1", ":1"}, {"MULTI", "+OK"}, {"PING", "+QUEUED"}, {"EXEC", "*-1"}, {"MULTI", "+OK"}, {"PING", "+QUEUED"}, {"EXEC", "*1 +PONG"},
-		{"WATCH k", "+OK"}, {"BF.EXISTS k 1", ":1"}, {"MULTI", "+OK"}, {"GET k", "+QUEUED"}, {"PING", "+QUEUED"}, {"EXEC", "*2 -WRONGTYPE Operation against a key holding the wrong kind of value +PONG"},
-		{"WATCH k", "+OK"}, {"DEL k", ":1"}, {"UNWATCH", "+OK"}, {"MULTI", "+OK"}, {"EXEC", "*0"}, {"WATCH k", "+OK"}, {"FLUSHALL", "+OK"}, {"MULTI", "+OK"}, {"EXEC", "*0"}, {"SET k 1", "+OK"}, {"WATCH k", "+OK"}, {"FLUSHALL", "+OK"}, {"MULTI", "+OK"}, {"EXEC", "*-1"},
-		{"MULTI", "+OK"}, {"FLUSHALL", "+QUEUED"}, {"SET a 1", "+QUEUED"}, {"RENAME a b", "+QUEUED"}, {"EXEC", "*3 +OK +OK +OK"}, {"MULTI", "+OK"}, {"SHUTDOWN", "-ERR Command not allowed inside a transaction"}, {"DISCARD", "+OK"},
-	},
-	"connection": {
-		{"PING a b", "-ERR wrong number of arguments for 'ping' command"}, {"HELLO x", "-ERR Protocol version is not an integer or out of range"}, {"HELLO 3 SETNAME", "-ERR Syntax error in HELLO option 'SETNAME'"},
-		{"HELLO 3 SETNAME 'a b'", "-ERR Client names cannot contain spaces, newlines or special characters."}, {"CLIENT GETNAME", "$-1"}, {"CLIENT SETINFO lib-name 'a b'", "-ERR lib-name cannot contain spaces, newlines or special characters."},
-		{"CLIENT TRACKING ON", "-ERR CLIENT TRACKING needs RESP3 here: send HELLO 3 first"}, {"CLIENT TRACKINGINFO", "*6 $5 flags *1 $3 off $8 redirect :-1 $8 prefixes *0"}, {"CLIENT GETREDIR", ":-1"},
-		{"CLIENT KILL 1.2.3.4:5", "-ERR No such client"}, {"CLIENT KILL ID 999999", ":0"}, {"CLIENT KILL ID 0", "-ERR client-id should be greater than 0"}, {"CLIENT KILL WHAT x", "-ERR syntax error"},
-		{"CLIENT LIST TYPE pubsub", "$0 "}, {"CLIENT LIST TYPE what", "-ERR Unknown client type 'what'"}, {"CLIENT LIST ID 999999", "$0 "}, {"CLIENT NO-TOUCH ON", "+OK"}, {"CLIENT NO-EVICT x", "-ERR syntax error"},
-		{"CLIENT HELP", "~\\*\\d+ \\+CLIENT <subcommand> .* \\+SETNAME connection-name .*"}, {"WAIT -1 0", ":0"}, {"WAIT 0 -1", "-ERR timeout is negative"}, {"WAIT x 0", "-ERR value is not an integer or out of range"},
-	},
-	"tracking": {
-		{"HELLO 3", "~%7 .*"}, {"CLIENT CACHING YES", "-ERR CLIENT CACHING can be called only when the client is in tracking mode with OPTIN or OPTOUT mode enabled"},
-		{"CLIENT TRACKING ON PREFIX a", "-ERR PREFIX option requires BCAST mode to be enabled"}, {"CLIENT TRACKING ON REDIRECT 1", "~-ERR REDIRECT is not supported.*"}, {"CLIENT TRACKING ON OPTIN OPTOUT", "-ERR You can't specify both OPTIN mode and OPTOUT mode"},
-		{"CLIENT TRACKING ON OPTIN NOLOOP", "+OK"}, {"CLIENT TRACKING ON OPTOUT", "~-ERR You can't switch OPTIN/OPTOUT mode.*"}, {"CLIENT TRACKING ON BCAST", "~-ERR You can't switch BCAST mode.*"},
-		{"CLIENT CACHING NO", "-ERR CLIENT CACHING NO is only valid when tracking is enabled in OPTOUT mode."}, {"CLIENT CACHING YES", "+OK"}, {"CLIENT TRACKINGINFO", "%3 $5 flags ~4 $2 on $5 optin $11 caching-yes $6 noloop $8 redirect :0 $8 prefixes *0"},
-		{"CLIENT TRACKINGINFO", "%3 $5 flags ~3 $2 on $5 optin $6 noloop $8 redirect :0 $8 prefixes *0"}, {"CLIENT TRACKING OFF", "+OK"},
-		{"CLIENT TRACKING ON BCAST PREFIX ab PREFIX x", "+OK"}, {"CLIENT TRACKING ON BCAST PREFIX abc", "~-ERR Prefix 'abc' overlaps.*"}, {"CLIENT GETREDIR", ":0"}, {"HELLO 2", "~.*"}, {"CLIENT GETREDIR", ":-1"},
-	},
-	"settings": {
-		{"CONFIG GET bf-*", "*6 $13 bf-error-rate $4 0.01 $19 bf-expansion-factor $1 2 $15 bf-initial-size $3 100"}, {"CONFIG SET bf-error-rate 0.001 bf-initial-size 2000 bf-expansion-factor 4", "+OK"}, {"BF.ADD k 1", ":1"},
-		{"BF.DEBUG k", "~\\*2 \\$6 size:1 \\$\\d+ bytes:3960 .* capacity:2000 size:1 ratio:0.0005"}, {"BF.INFO k EXPANSION", "*1 :4"}, {"CONFIG SET bf-error-rate 1", "~-ERR CONFIG SET failed .possibly related to argument 'bf-error-rate'. - .*"},
-		{"CONFIG SET bf-initial-size 7 maxclients 0", "~-ERR CONFIG SET failed .*'maxclients'. - argument must be between 1 and \\d+ inclusive"}, {"CONFIG GET bf-initial-size", "*2 $15 bf-initial-size $4 2000"},
-		{"CONFIG SET nosuch 1", "-ERR Unknown option or number of arguments for CONFIG SET - 'nosuch'"}, {"CONFIG SET databases 16", "+OK"}, {"CONFIG SET databases 17", "~-ERR CONFIG SET failed .* can't set immutable config"},
-		{"CONFIG SET timeout 5 timeout 6", "~-ERR .* duplicate parameter"}, {"CONFIG SET a 1 b", "-ERR syntax error"}, {"CONFIG SET timeout abc", "-ERR CONFIG SET failed (possibly related to argument 'timeout') - argument couldn't be parsed into an integer"}, {"CONFIG SET timeout 300", "+OK"}, {"CONFIG GET timeout", "*2 $7 timeout $3 300"},
-		{"CONFIG RESETSTAT", "+OK"}, {"CONFIG REWRITE", "-ERR The server is running without a config file"},
-	},
-	"the table": {
-		{"COMMAND GETKEYS SET k v", "*1 $1 k"}, {"COMMAND GETKEYS MSET a 1 b 2", "*2 $1 a $1 b"}, {"COMMAND GETKEYS OBJECT ENCODING k", "*1 $1 k"}, {"COMMAND GETKEYS PING", "-ERR The command has no key arguments"},
-		{"COMMAND GETKEYS NOSUCH", "-ERR Invalid command specified"}, {"COMMAND GETKEYS GET a b", "-ERR Invalid number of arguments specified for command"}, {"COMMAND LIST FILTERBY PATTERN bf.s*", "*2 $11 bf.scandump $7 bf.swap"},
-		{"COMMAND INFO EVAL", "*1 $-1"}, {"COMMAND INFO client|id", "~\\*1 \\*10 \\$9 client\\|id :2 .*"}, {"COMMAND DOCS client|id", "~\\*2 \\$9 client\\|id .*"}, {"COMMAND LIST FILTERBY WHAT x", "-ERR syntax error"}, {"ACL CAT nosuch", "-ERR Unknown category 'nosuch'"},
-		{"ACL USERS", "*1 $7 default"}, {"ACL LIST", "*1 $34 user default on nopass ~* &* +@all"}, {"SLOWLOG GET 10", "*0"}, {"SLOWLOG LEN", ":0"}, {"LATENCY LATEST", "*0"}, {"SCRIPT EXISTS a b", "*2 :0 :0"}, {"SUBSCRIBE a", "-ERR there are no channels here"},
-		{"DEBUG RELOAD", "~-ERR DEBUG command not allowed.*"}, {"MEMORY DOCTOR", "~\\$\\d+ Filters and values take \\d+ bytes.*"},
-	},
+// TestCommandRows holds the table: a name stands there once, in lower case, behind
+// its parent if it has one, with texts if COMMAND lists it; and no text is left over.
+func TestCommandRows(t *testing.T) {
+	rows := map[string]bool{}
+	for _, r := range commandRows {
+		parent, name, isSub := strings.Cut(r.name, "|")
+		_, hasText := commandTexts[r.name]
+		switch {
+		case rows[r.name]:
+			t.Errorf("%s is in the table twice", r.name)
+		case r.name != strings.ToLower(r.name) || len(r.name) > longestName:
+			t.Errorf("%s is not in lower case, or too long", r.name)
+		case isSub && !rows[parent]:
+			t.Errorf("%s stands before its parent", r.name)
+		case hasText != (r.group != groupRefused && name != "help"):
+			t.Errorf("%s: texts are there: %v", r.name, hasText)
+		case r.flags.Has(Adds) && !r.flags.Has(Write) || r.flags.Has(Checks) && !r.flags.Has(ReadOnly):
+			t.Errorf("%s: flags contradict each other", r.name)
+		}
+		rows[r.name] = true
+	}
+	for name := range commandTexts {
+		if !rows[name] {
+			t.Errorf("texts for %s, which is no command", name)
+		}
+	}
 }
 
+// TestTranscripts plays each file of testdata/transcripts on one connection to a
+// server of its own, and compares the replies.
 func TestTranscripts(t *testing.T) {
-	for name, lines := range transcripts {
-		t.Run(name, func(t *testing.T) {
-			w := connect(t, startServer(t, Config{}))
-			for _, line := range lines {
-				got := strings.TrimRight(strings.ReplaceAll(w.must(t, line[0]), "\r\n", " "), " ")
-				want, pattern := strings.CutPrefix(line[1], "~")
-				want = strings.TrimRight(want, " ")
-				if pattern && !regexp.MustCompile(`^(?s:`+want+`)$`).MatchString(got) || !pattern && got != want {
-					t.Errorf("%s: got %q, want %q", line[0], got, line[1])
+	names, err := filepath.Glob("testdata/transcripts/*.txt")
+	if err != nil || len(names) < 9 {
+		t.Fatal(names, err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w, played := connect(t, startServer(t, Config{})), 0
+			for line := range strings.Lines(string(text)) {
+				sent, reply, ok := strings.Cut(strings.TrimSuffix(line, "\n"), " => ")
+				if !ok {
+					t.Fatalf("%q: no =>", line)
 				}
+				sent = strings.TrimRight(sent, " ")
+				got := strings.TrimRight(strings.ReplaceAll(w.must(t, sent), "\r\n", " "), " ")
+				want, pattern := strings.CutPrefix(reply, "~")
+				if pattern && !regexp.MustCompile(`^(?s:`+want+`)$`).MatchString(got) || !pattern && got != want {
+					t.Errorf("%s: got %q, want %q", sent, got, reply)
+				}
+				played++
+			}
+			if played < 18 {
+				t.Errorf("played %d commands, want all of the transcript", played)
 			}
 		})
 	}
@@ -115,9 +83,13 @@ func TestHelloAndReset(t *testing.T) {
 	addr := startServer(t, Config{Password: "full", ReadOnlyPassword: "read"})
 	w := connect(t, addr)
 	for _, step := range [][2]string{
-		{"HELLO 3", "-NOAUTH HELLO must"}, {"PING", "-NOAUTH"}, {"HELLO 3 AUTH default wrong", "-WRONGPASS"}, {"CLIENT ID", "-NOAUTH"}, {"HELLO 4 AUTH default full", "-NOPROTO"}, {"PING", "-NOAUTH"},
-		{"HELLO 3 AUTH readonly read SETNAME me", "%7"}, {"ACL WHOAMI", "$8\r\nreadonly"}, {"CLIENT GETNAME", "$2\r\nme"}, {"SET k v", "-NOPERM"}, {"CONFIG SET timeout 1", "-NOPERM"}, {"CLIENT LIST", "-NOPERM"}, {"FLUSHALL", "-NOPERM"}, {"DBSIZE", ":0"},
-		{"MULTI", "+OK"}, {"SELECT 3", "+QUEUED"}, {"RESET", "+RESET"}, {"PING", "-NOAUTH"}, {"hello 2 auth default full", "*14"}, {"CLIENT GETNAME", "$-1"}, {"SET k v", "+OK"}, {"CLIENT INFO", "$"},
+		{"HELLO 3", "-NOAUTH HELLO must"}, {"PING", "-NOAUTH"}, {"HELLO 3 AUTH default wrong", "-WRONGPASS"}, {"CLIENT ID", "-NOAUTH"},
+		{"HELLO 4 AUTH default full", "-NOPROTO"}, {"PING", "-NOAUTH"},
+		{"HELLO 3 AUTH readonly read SETNAME me", "%7"}, {"ACL WHOAMI", "$8\r\nreadonly"}, {"CLIENT GETNAME", "$2\r\nme"},
+		{"SET k v", "-NOPERM"}, {"CONFIG SET timeout 1", "-NOPERM"}, {"CLIENT LIST", "-NOPERM"}, {"FLUSHALL", "-NOPERM"},
+		{"DBSIZE", ":0"},
+		{"MULTI", "+OK"}, {"SELECT 3", "+QUEUED"}, {"RESET", "+RESET"}, {"PING", "-NOAUTH"}, {"hello 2 auth default full", "*14"},
+		{"CLIENT GETNAME", "$-1"}, {"SET k v", "+OK"}, {"CLIENT INFO", "$"},
 	} {
 		if got := w.must(t, step[0]); !strings.HasPrefix(got, step[1]) {
 			t.Errorf("%s: got %q, want %q...", step[0], got, step[1])
@@ -278,7 +250,10 @@ func TestTracking(t *testing.T) {
 		}
 	}
 	reader.must(t, "CLIENT TRACKING ON")
-	for _, write := range []string{"BF.ADD k 1", "BF.MADD k 1 2", "BF.INSERT k ITEMS 3", "EXPIRE k 100", "PERSIST k", "RENAME k l", "RENAME l k", "SET k v", "DEL k", "RESTORE k 0 x", "SET k v PX 30"} {
+	for _, write := range []string{
+		"BF.ADD k 1", "BF.MADD k 1 2", "BF.INSERT k ITEMS 3", "EXPIRE k 100", "PERSIST k", "RENAME k l", "RENAME l k",
+		"SET k v", "DEL k", "RESTORE k 0 x", "SET k v PX 30",
+	} {
 		reader.must(t, "BF.EXISTS k 1")
 		if got := writer.must(t, write); strings.HasPrefix(got, "-") && !strings.HasPrefix(write, "RESTORE") {
 			t.Fatalf("%s: %s", write, got)
@@ -488,7 +463,8 @@ func TestTrackingRaces(t *testing.T) {
 // every name that falls out of it is declared changed.
 func TestTrackingTable(t *testing.T) {
 	s := &Server{}
-	s.limits.Store(&DefaultLimits)
+	limits := DefaultLimits()
+	s.limits.Store(&limits)
 	c := &Client{server: s, transport: deaf{}}
 	c.startTracking(trackReads, false, nil)
 	long := strings.Repeat("x", 1<<20)
@@ -567,9 +543,12 @@ func TestMatches(t *testing.T) {
 		pattern, text string
 		want          bool
 	}{
-		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "abc", true}, {"a*c", "abbc", true}, {"a*c", "abbcd", false}, {"*a*b*", "xaxbx", true}, {"*a*b*", "xbxax", false},
-		{"?", "", false}, {"?", "a", true}, {"a?c", "abc", true}, {"[abc]", "b", true}, {"[^abc]", "b", false}, {"[^abc]", "d", true}, {"[a-c]x", "bx", true}, {"[c-a]", "b", true}, {"[a-c]", "d", false},
-		{`\*`, "*", true}, {`\*`, "a", false}, {`[\]]`, "]", true}, {"[abc", "b", true}, {"[", "a", false}, {`a\`, `a\`, true}, {"h[ae]llo", "hello", true}, {"**", "a", true}, {"a*", "b", false},
+		{"", "", true}, {"", "a", false}, {"*", "", true}, {"*", "abc", true}, {"a*c", "abbc", true}, {"a*c", "abbcd", false},
+		{"*a*b*", "xaxbx", true}, {"*a*b*", "xbxax", false},
+		{"?", "", false}, {"?", "a", true}, {"a?c", "abc", true}, {"[abc]", "b", true}, {"[^abc]", "b", false}, {"[^abc]", "d", true},
+		{"[a-c]x", "bx", true}, {"[c-a]", "b", true}, {"[a-c]", "d", false},
+		{`\*`, "*", true}, {`\*`, "a", false}, {`[\]]`, "]", true}, {"[abc", "b", true}, {"[", "a", false}, {`a\`, `a\`, true},
+		{"h[ae]llo", "hello", true}, {"**", "a", true}, {"a*", "b", false},
 		{"user:*", "user:", true}, {"[^]", "a", true},
 	} {
 		if got := matches(tt.pattern, tt.text); got != tt.want {

@@ -151,11 +151,14 @@ func TestDetourKeepsOrder(t *testing.T) {
 		pipeline := func(name string) []sent {
 			return []sent{
 				{args: []string{"PING"}}, {args: []string{"BF.LOADCHUNK", name, "1", header}}, {args: []string{"BF.LOADCHUNK", name, next, bits}},
-				{args: []string{"BF.ADD", name, "key1"}}, {args: []string{"BF.EXISTS", name, "key999"}}, {args: []string{"BF.ADD", name, "another one"}},
-				{args: []string{"BF.SCANDUMP", name, "0"}}, {[]string{"CLIENT", "REPLY", "SKIP"}, true}, {[]string{"BF.SCANDUMP", name, "1"}, true}, {args: []string{"BF.CARD", name}},
+				{args: []string{"BF.ADD", name, "key1"}}, {args: []string{"BF.EXISTS", name, "key999"}},
+				{args: []string{"BF.ADD", name, "another one"}},
+				{args: []string{"BF.SCANDUMP", name, "0"}}, {[]string{"CLIENT", "REPLY", "SKIP"}, true},
+				{[]string{"BF.SCANDUMP", name, "1"}, true}, {args: []string{"BF.CARD", name}},
 				{[]string{"CLIENT", "REPLY", "OFF"}, true}, {[]string{"DUMP", name}, true}, {[]string{"PING"}, true}, {args: []string{"CLIENT", "REPLY", "ON"}},
 				{args: []string{"MULTI"}}, {args: []string{"BF.SCANDUMP", name, "1"}}, {args: []string{"BF.MERGE", name, name}}, {args: []string{"EXEC"}},
-				{args: []string{"BF.SCANDUMP", name, "none"}}, {args: []string{"BF.SCANDUMP", name, "1"}}, {args: []string{"BF.MERGE", "x", "nothing"}}, {args: []string{"ECHO", "end"}},
+				{args: []string{"BF.SCANDUMP", name, "none"}}, {args: []string{"BF.SCANDUMP", name, "1"}},
+				{args: []string{"BF.MERGE", "x", "nothing"}}, {args: []string{"ECHO", "end"}},
 			}
 		}
 		var want strings.Builder
@@ -508,7 +511,9 @@ func TestDetourStress(t *testing.T) {
 			st := openLocal(t, 0)
 			s, addr, _ := serveOn(t, st, Config{Loops: 2}, wrap)
 			w := connect(t, addr)
-			for _, reserve := range []string{"BF.RESERVE r 0.01 1000", "BF.RESERVE p 0.01 1000 LAYOUT PAIRED", "BF.RESERVE w 0.01 1000 WINDOW 1h", "BF.RESERVE q 0.01 1000"} {
+			for _, reserve := range []string{
+				"BF.RESERVE r 0.01 1000", "BF.RESERVE p 0.01 1000 LAYOUT PAIRED", "BF.RESERVE w 0.01 1000 WINDOW 1h", "BF.RESERVE q 0.01 1000",
+			} {
 				w.expect(t, reserve, "+OK\r\n")
 			}
 			payload := w.payloadOf(t, "r")

@@ -125,14 +125,20 @@ func TestRedisBloomTexts(t *testing.T) {
 	w := connect(t, startServer(t, Config{}))
 	const badRate, rateRange = "-ERR bad error rate\r\n", "-ERR error rate must be in the range (0.000000, 1.000000)\r\n"
 	for _, tt := range [][2]string{
-		{"BF.RESERVE hex 0x0.1 100", "+OK\r\n"}, {"BF.RESERVE hex2 0X1p-4 100", "+OK\r\n"}, {"BF.RESERVE x 0x10 100", rateRange}, {"BF.RESERVE x 0x 100", badRate}, {"BF.RESERVE x 0x1p 100", badRate},
-		{"BF.RESERVE x 1e-400 100", badRate}, {"BF.RESERVE x 0." + strings.Repeat("0", 500) + "1 100", badRate}, {"BF.RESERVE x 0e-400 100", rateRange}, {"BF.RESERVE x 0.0 100", rateRange},
+		{"BF.RESERVE hex 0x0.1 100", "+OK\r\n"}, {"BF.RESERVE hex2 0X1p-4 100", "+OK\r\n"}, {"BF.RESERVE x 0x10 100", rateRange},
+		{"BF.RESERVE x 0x 100", badRate}, {"BF.RESERVE x 0x1p 100", badRate},
+		{"BF.RESERVE x 1e-400 100", badRate}, {"BF.RESERVE x 0." + strings.Repeat("0", 500) + "1 100", badRate},
+		{"BF.RESERVE x 0e-400 100", rateRange}, {"BF.RESERVE x 0.0 100", rateRange},
 		{"BF.RESERVE x 1_0e-3 100", badRate}, {"BF.RESERVE x 1e400 100", badRate}, {"BF.RESERVE x inf 100", rateRange}, {"BF.RESERVE x nan 100", badRate},
 		{"BF.INSERT hex3 ERROR 0x0.1 ITEMS a", "*1\r\n:1\r\n"}, {"BF.INSERT x ERROR 1e-400 ITEMS a", "-Bad error rate\r\n"},
-		{"BF.RESERVE x 0.1 5 EXPANSION 65536 NONSCALING", "-Nonscaling filters cannot expand\r\n"}, {"BF.RESERVE x 0.1 5 EXPANSION 65536", "-ERR expansion must be in the range [0, 32768]\r\n"},
-		{"BF.RESERVE x 0.1 5 EXPANSION -1", "-ERR expansion must be in the range [0, 32768]\r\n"}, {"BF.RESERVE x 0.1 5 EXPANSION", "-ERR no expansion\r\n"}, {"BF.RESERVE x 0.1 5 EXPANSION y", "-ERR bad expansion\r\n"},
+		{"BF.RESERVE x 0.1 5 EXPANSION 65536 NONSCALING", "-Nonscaling filters cannot expand\r\n"},
+		{"BF.RESERVE x 0.1 5 EXPANSION 65536", "-ERR expansion must be in the range [0, 32768]\r\n"},
+		{"BF.RESERVE x 0.1 5 EXPANSION -1", "-ERR expansion must be in the range [0, 32768]\r\n"},
+		{"BF.RESERVE x 0.1 5 EXPANSION", "-ERR no expansion\r\n"}, {"BF.RESERVE x 0.1 5 EXPANSION y", "-ERR bad expansion\r\n"},
 		{"BF.RESERVE twice 0.1 5 EXPANSION 2 EXPANSION", "+OK\r\n"},
-		{"BF.LOADCHUNK twice 1 a", "-ERR invalid offset - no link found\r\n"}, {"BF.LOADCHUNK twice 2 abc", "-ERR received bad data\r\n"}, {"BF.LOADCHUNK twice -9223372036854775808 a", "-ERR received bad data\r\n"},
+		{"BF.LOADCHUNK twice 1 a", "-ERR invalid offset - no link found\r\n"},
+		{"BF.LOADCHUNK twice 2 abc", "-ERR received bad data\r\n"},
+		{"BF.LOADCHUNK twice -9223372036854775808 a", "-ERR received bad data\r\n"},
 		{"CONFIG SET bf-error-rate 0.3", "+OK\r\n"}, {"CONFIG GET bf-error-rate", "*2\r\n$13\r\nbf-error-rate\r\n$4\r\n0.25\r\n"},
 	} {
 		w.expect(t, tt[0], tt[1])

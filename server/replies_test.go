@@ -203,7 +203,8 @@ var differences = map[string]difference{
 	`BF.RESERVE EXPANSION 0.01 100`: {`\+OK\r\n`, ownKey},
 	`BF.INFO EXPANSION`:             {`(\*10|%5)\r\n(?s:.*)`, ownKey},
 	`BF.INFO NONSCALING EXPANSION`:  {`(\*1\r\n|%1\r\n\+Expansion rate\r\n):2\r\n`, ownKey},
-	`DUMP d`:                        {regexp.QuoteMeta(runes(dumpHead)) + `\n\x00(?s:.{8})\r\n`, "the version of RDB files is that of Redis 7.0, so that more servers take it, and with it the checksum"},
+	`DUMP d`: {regexp.QuoteMeta(runes(dumpHead)) + `\n\x00(?s:.{8})\r\n`,
+		"the version of RDB files is that of Redis 7.0, so that more servers take it, and with it the checksum"},
 
 	`COMMAND COUNT`: {`:\d+\r\n`, tableOf},
 	`ACL CAT bloom`: {`\*\d+\r\n(\$\d+\r\nbf\.[a-z]+\r\n)+`, tableOf + "; the order is that of the alphabet"},
@@ -220,15 +221,18 @@ var differences = map[string]difference{
 	`HELLO 3 SETNAME foo`:      {helloPattern("%7\r\n", "3", modules3), versions},
 	`MODULE LIST`:              {modules3, versions},
 	`CLIENT ID`:                {`:\d+\r\n`, "the number of the connection"},
-	`CLIENT INFO`: {`=\d+\r\ntxt:id=\d+ addr=127\.0\.0\.1:\d+ laddr=127\.0\.0\.1:\d+ fd=-1 name=x age=\d+ idle=\d+ flags=e db=0 sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf=0 qbuf-free=0 ` +
-		`argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=client\|info user=default redir=-1 resp=3 lib-name=go-redis\(,go1\.26\) lib-ver=9\n\r\n`,
+	`CLIENT INFO`: {`=\d+\r\ntxt:id=\d+ addr=127\.0\.0\.1:\d+ laddr=127\.0\.0\.1:\d+ fd=-1 name=x age=\d+ idle=\d+ flags=e ` +
+		`db=0 sub=0 psub=0 ssub=0 multi=-1 watch=0 qbuf=0 qbuf-free=0 ` +
+		`argv-mem=0 multi-mem=0 rbs=0 rbp=0 obl=0 oll=0 omem=0 tot-mem=0 events=r cmd=client\|info user=default redir=-1 resp=3 ` +
+		`lib-name=go-redis\(,go1\.26\) lib-ver=9\n\r\n`,
 		"addresses and figures of the process; the fields and their order are the same"},
 	`ROLE`:                            {`\*3\r\n\$6\r\nmaster\r\n:0\r\n\*0\r\n`, "the offset in a log of replication, which is not there"},
 	`COMMAND LIST FILTERBY MODULE bf`: {`\*\d+\r\n(\$\d+\r\nbf\.[a-z]+\r\n)+`, tableOf},
 	`TIME`:                            {`\*2\r\n\$10\r\n\d{10}\r\n\$\d\r\n\d+\r\n`, "the time"},
 	`LASTSAVE`:                        {`:\d{10}\r\n`, "the time"},
 	`DEBUG SLEEP 0`:                   {`-ERR DEBUG command not allowed: [^\r]+\r\n`, "there is no option to allow it"},
-	`INFO server`:                     {`\$\d+\r\n# Server\r\nredis_version:8\.0\.0\r\nbloomery_version:[^\r]*\r\nredis_mode:standalone\r\n(?:[a-z_]+:[^\r]*\r\n)+\r\n`, "figures of the process"},
+	`INFO server`: {`\$\d+\r\n# Server\r\nredis_version:8\.0\.0\r\nbloomery_version:[^\r]*\r\nredis_mode:standalone\r\n` +
+		`(?:[a-z_]+:[^\r]*\r\n)+\r\n`, "figures of the process"},
 }
 
 func TestReplies(t *testing.T) {
