@@ -32,7 +32,6 @@ type crashDisk struct {
 	calls  int
 	cut    int // the power goes at this call; 0: not by itself
 	dead   bool
-	locked bool
 	fail   int // this call fails; 0: none
 	sites  map[string]*site
 	failed string // the site that was made to fail

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+
+	"github.com/bloomery/bloom"
+)
+
+// The file of secrets has a line for each: its algorithm, and 16 bytes in
+// hexadecimal. There is one so far.
+const secretLine = "siphash-2-4 "
+
+// openSecret reads the store's secret, or makes one if there is nothing yet.
+func openSecret(d disk, fresh bool) ([]byte, error) {
+	file, err := d.Open(secretsName)
+	if errors.Is(err, fs.ErrNotExist) && fresh {
+		secret := newSecret()
+		return secret, put(d, secretsName, func(file diskFile) error {
+			return writeAll(file, []byte(secretLine+hex.EncodeToString(secret)+"\n"))
+		})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the store's secret: %w: put the file %q back from a backup: without it no key can be looked up in the filters that were made with it", err, secretsName)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, 4096))
+	if err != nil {
+		return nil, err
+	}
+	digits, ok := strings.CutPrefix(strings.TrimSpace(string(text)), secretLine)
+	secret, err := hex.DecodeString(digits)
+	if !ok || err != nil || len(secret) != bloom.SecretBytes {
+		return nil, fmt.Errorf("%w: %s: not a line of %q and %d hexadecimal digits: put the file back from a backup", ErrDamaged, secretsName, secretLine, 2*bloom.SecretBytes)
+	}
+	return secret, nil
+}
+
+func newSecret() []byte {
+	secret := make([]byte, bloom.SecretBytes)
+	rand.Read(secret)
+	return secret
+}
+
+// fingerprint tells secrets apart without giving them away.
+func fingerprint(secret []byte) uint64 {
+	f, err := bloom.Config{Keys: 1, Rate: 0.5, Secret: secret}.New()
+	if err != nil {
+		panic(err) // a secret has the right length
+	}
+	return f.HashIdentity().Key
+}
