@@ -143,7 +143,8 @@ purego-all: ## all tests of all packages without assembly
 # In this order, as .NOTPARALLEL holds even under -j. About two hours.
 test-all: test race-all purego-all other-processors rates power-simulated fuzz ## what a nightly run does: make test, then everything with the race detector, in pure Go, on other processors, the full rate grid, power cuts, and every fuzz target
 
-# arm64 fuses floating-point operations, s390x does, too, and is big-endian.
+# arm64 and s390x fuse floating-point operations, and s390x is big-endian. The small
+# packages run whole. 386 is the stage 32-bit: programs in Go crash in qemu-i386.
 other-processors: ## the same bits and files on arm64 and s390x, under qemu-user, which it installs
 	@command -v qemu-aarch64-static >/dev/null && command -v qemu-s390x-static >/dev/null || { \
 		echo "== install qemu-user-static"; \
@@ -158,8 +159,9 @@ other-processors: ## the same bits and files on arm64 and s390x, under qemu-user
 	}
 	@for pair in arm64:aarch64 s390x:s390x; do \
 		echo "== go test, GOARCH=$${pair%:*}"; \
-		CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec "qemu-$${pair#*:}-static" -short -run '$(PORTABLE)' -timeout 20m \
-			. ./classic ./redisbloom ./interop ./internal/elementary ./internal/filterfile || exit 1; \
+		test="env CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec qemu-$${pair#*:}-static -short -timeout 20m"; \
+		$$test -run '$(PORTABLE)' . ./classic ./redisbloom ./interop || exit 1; \
+		$$test ./internal/elementary ./internal/filterfile ./internal/rate ./internal/scheme || exit 1; \
 	done
 	@echo "== go build, GOOS=js GOARCH=wasm"; GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build ./...
 
@@ -226,9 +228,9 @@ rates: ## measures every layout's rate against its formula; the test writes the 
 release: ## what users install, for every system, from the commit that is checked out, into dist/ (packaging/README.md)
 	@GO='$(GO)' sh packaging/release/release.sh
 
-release-check: ## builds it twice, compares, installs it into a clean Debian and tries it; then other-processors: wants root and Debian
+release-check: ## builds it twice, compares, installs it into a clean Debian and tries it; then other-processors and 32-bit: wants root and Debian
 	@GO='$(GO)' sh packaging/release/check.sh
-	@$(MAKE) --no-print-directory other-processors
+	@$(MAKE) --no-print-directory other-processors 32-bit
 
 # go test fuzzes one target at a time. bench/ is a module of its own; /dev/null makes
 # grep name the file even if there is only one, and keeps go off the loop's input.
