@@ -36,7 +36,7 @@ run: build ## a tour: builds bin/bloomery and shows it at work on real URLs
 	@echo "== compile the tour"
 	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz
 
-tour: build ## draws what make run prints: docs/tour.svg
+tour: build ## draws the beginning of make run: docs/tour.svg
 	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz -svg docs/tour.svg
 
 # Ends with go test, so that the last lines are its verdict.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"html"
 	"math"
@@ -9,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// record runs the tour and draws what it printed, as a terminal shows it, to the
-// file at path: the picture in README.md.
+// record runs the tour and draws its first chapter, as a terminal shows it, to the
+// file at path: the picture in README.md. All chapters would fill two screens.
 func record(path string, run func() error) error {
 	printed, err := os.CreateTemp("", "bloomery-tour")
 	if err != nil {
@@ -29,9 +30,11 @@ func record(path string, run func() error) error {
 	if err != nil {
 		return err
 	}
-	// What now? is for those who have the terminal.
-	session, _, _ := strings.Cut(string(text), "\nWhat now?")
-	return os.WriteFile(path, []byte(terminalSVG("$ make run\n"+session)), 0o644)
+	first, _, more := strings.Cut(string(text), "\n2. ")
+	if !more {
+		return errors.New("the tour has no second chapter")
+	}
+	return os.WriteFile(path, []byte(terminalSVG("$ make run\n"+first)), 0o644)
 }
 
 const (
@@ -41,8 +44,8 @@ const (
 	barHeight             = 34
 )
 
-// terminalSVG draws text in a window: input bright, output plain, what the tour
-// says in colour. It is light or dark as its reader's system is.
+// terminalSVG draws text in a window: input bright, output plain, the tour's own
+// words in colour. It is light or dark as the reader's system is.
 func terminalSVG(text string) string {
 	var lines, classes []string
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
@@ -54,7 +57,7 @@ func terminalSVG(text string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `<?xml version="1.0" encoding="UTF-8"?>
 <svg xmlns="http://www.w3.org/2000/svg" width="%[1]d" height="%[2]d" viewBox="0 0 %[1]d %[2]d" role="img" aria-labelledby="title">
-<title id="title">make run: a tour of Bloomery on a list of 58,999 URLs</title>
+<title id="title">make run: bloomery dedupe finds the repeats in a list of 58,999 URLs</title>
 <style>
 svg { --paper: #f7f8fa; --frame: #d3d9e1; --bar: #e8ebf0; --plain: #38424f; --input: #0b1a2e; --say: #0b57c2; color-scheme: light dark; }
 @media (prefers-color-scheme: dark) { svg { --paper: #11161d; --frame: #303a47; --bar: #1b222c; --plain: #b4bfcc; --input: #ffffff; --say: #79b8ff; } }
@@ -75,8 +78,8 @@ text { font: 13px/1 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans 
 	return b.String()
 }
 
-// class is how a line is drawn. The attributes are for programs that read no style
-// sheets.
+// class returns the attributes with which a line is drawn. The fill is for programs
+// that read no style sheets.
 func class(line string) string {
 	said := !strings.HasPrefix(line, " ")
 	for _, start := range []string{"   (", "   And ", "   An exact ", "   No URL "} {

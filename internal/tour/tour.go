@@ -1,6 +1,6 @@
 // Command tour shows what Bloomery does, on a real list of URLs, as a terminal
 // session: every line after a $ is a command that is really run. `make run` runs
-// it, and `make tour` draws it to docs/tour.svg.
+// it, and `make tour` draws its first chapter to docs/tour.svg.
 package main
 
 import (
@@ -20,7 +20,7 @@ import (
 func main() {
 	binary := flag.String("bloomery", "bin/bloomery", "the `program` to show")
 	urls := flag.String("urls", "testdata/urls.txt.gz", "a gzipped `file` of URLs, one a line")
-	svg := flag.String("svg", "", "draw the session to this `file`, as a terminal shows it, and print nothing")
+	svg := flag.String("svg", "", "draw the first chapter to this `file`, as a terminal shows it, and print nothing")
 	flag.Parse()
 	tour := func() error { return run(*binary, *urls) }
 	if *svg != "" {
@@ -64,7 +64,7 @@ type tour struct {
 	exact                exactSet
 }
 
-// exactSet is what a set that keeps its keys says and costs.
+// exactSet is the result and the cost of a set that keeps its keys.
 type exactSet struct {
 	distinct int
 	bytes    uint64
@@ -101,7 +101,7 @@ func (t *tour) build() error {
 }
 
 func (t *tour) known() error {
-	t.say("3. Ask about two URLs that it knows and one that it does not. Like grep, check prints the lines that match.")
+	t.say("3. Ask about two URLs that were added and one that was not. Like grep, check prints the lines that match.")
 	other := slices.IndexFunc(t.lines, func(line string) bool { return line != t.lines[0] })
 	known := t.lines[0] + "\n" + t.lines[other] + "\nhttps://never-seen.example/\n"
 	if _, err := t.show(known, "check", t.filter); err != nil {
@@ -118,7 +118,7 @@ func (t *tour) known() error {
 
 func (t *tour) unknown() error {
 	const n = 1_000_000
-	t.say("4. A million URLs that it never saw: how many look known? It was built for 1 in 1000.")
+	t.say("4. A million URLs that were never added: how many look seen? The filter was built for 1 in 1000.")
 	var made strings.Builder
 	for i := range n {
 		fmt.Fprintf(&made, "https://host-%d.example/page/%d\n", i%9973, i)
@@ -137,7 +137,7 @@ func (t *tour) info() error {
 func (t *tour) next() error {
 	t.say("What now?")
 	for _, line := range []string{
-		"bin/bloomery dedupe FILE                 your own lines, each once; 'bloomery COMMAND --help' has examples",
+		"bin/bloomery dedupe FILE                 your own lines, each once; bin/bloomery COMMAND --help has examples",
 		"bin/bloomery serve --data DIR            the same filters for programs that speak to Redis:",
 		"redis-cli -p 6380 BF.ADD seen URL        in another terminal; http://127.0.0.1:6381/metrics has its numbers",
 		"docs/shell.md                            replaces sort -u, awk, anew, comm and grep -Fxf",
