@@ -25,6 +25,13 @@ type Figure struct {
 	Title    string
 	Subtitle string
 	Panels   []Panel
+
+	// Row puts the panels side by side. They share the first one's axis of y, and
+	// the line ends of the last one name the lines of all.
+	Row bool
+
+	// Source says where the figures come from. It is in the file, but not drawn.
+	Source string
 }
 
 // A Panel is a pair of axes with what is drawn on them, in this order: rules,
@@ -38,8 +45,8 @@ type Panel struct {
 	Marks  []Mark
 }
 
-// An Axis goes from From to To, both finite; upwards or rightwards, From < To.
-// On a logarithmic one both are above zero.
+// An Axis goes from From to To, upwards or rightwards. Both are finite and differ;
+// on a logarithmic axis both are above zero.
 type Axis struct {
 	Label    string
 	From, To float64
@@ -60,7 +67,7 @@ type Point struct{ X, Y float64 }
 // not numbers, or not above zero on a logarithmic axis, are left out.
 type Line struct {
 	Name   string // in the legend above the panel; none if empty
-	End    string // written beside the line's right end; none if empty
+	End    string // written next to the line's right end; none if empty
 	Role   Role
 	Points []Point
 }
@@ -84,10 +91,13 @@ type Role string
 
 // The roles of lines.
 const (
-	Context Role = "context" // one of many, thin and grey
-	Bound   Role = "bound"   // what the others are measured by, dashed
+	Context Role = "context" // one of many, thin and grey, its end in small print
+	Bound   Role = "bound"   // what the others are measured by, dotted
 	Main    Role = "main"    // what the figure is about
-	Other   Role = "other"   // what that is compared with
+	Variant Role = "variant" // the same in another form, thinner
+	Other   Role = "other"   // what Main is compared with
+	Second  Role = "second"  // another one to compare with
+	Third   Role = "third"   // and another
 )
 
 // Decades are the ticks 1e-3, 1e-2 ... of a logarithmic axis, fewer than the

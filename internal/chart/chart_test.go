@@ -130,13 +130,54 @@ func TestSpread(t *testing.T) {
 			for _, y := range tt.at {
 				ends = append(ends, endView{From: y, Y: y})
 			}
-			spread(ends, 100)
+			spread(ends, 100, endHeight)
 			for i, e := range ends {
 				if math.Abs(e.Y-tt.want[i]) > 1e-9 {
 					t.Errorf("label %d at %v, want %v", i, e.Y, tt.want[i])
 				}
 			}
 		})
+	}
+}
+
+// Side by side, the last panel names the lines of all, in their colours.
+func TestRow(t *testing.T) {
+	p := decay()
+	p.Lines = nil
+	for _, role := range []Role{Main, Variant, Other} {
+		p.Lines = append(p.Lines, Line{End: string(role) + ", one of eighteen", Role: role, Points: []Point{{0, 1}, {10, 0.01}}})
+	}
+	f := Figure{Title: "T", Panels: []Panel{p, p, p}, Row: true, Source: "a <machine>"}
+	v := f.layOut()
+	for i, panel := range v.Views {
+		if panel.Right-panel.Left != v.Views[0].Right-v.Views[0].Left || panel.Top != v.Views[0].Top {
+			t.Errorf("panel %d: %v wide at %v, want as the first", i, panel.Right-panel.Left, panel.Top)
+		}
+		if i > 0 && panel.Left < v.Views[i-1].Right {
+			t.Errorf("panel %d begins at %v, in the one before", i, panel.Left)
+		}
+		if last := i == len(v.Views)-1; last != (len(panel.Ends) == 3) {
+			t.Errorf("panel %d has %d ends", i, len(panel.Ends))
+		}
+	}
+	last := v.Views[2]
+	for i, end := range last.Ends {
+		if right := last.EndX() + 3 + letterWidth*float64(len(end.Label)); right > width {
+			t.Errorf("%q reaches to %v, want on the page", end.Label, right)
+		}
+		if i > 0 && end.Y < last.Ends[i-1].Y+nameHeight-1e-9 {
+			t.Errorf("%q at %v lies over the one at %v", end.Label, end.Y, last.Ends[i-1].Y)
+		}
+	}
+	page := draw(t, f)
+	mustBeXML(t, page)
+	for text, want := range map[string]int{">1e-5<": 1, ">left<": 1, ">time<": 3, `class="of-other" fill="#`: 1, "<metadata>a &lt;machine&gt;</metadata>": 1} {
+		if got := strings.Count(page, text); got != want {
+			t.Errorf("the page has %s %d times, want %d", text, got, want)
+		}
+	}
+	if again := p.Lines[0].End; again == "" {
+		t.Error("drawing took the ends from the caller's lines")
 	}
 }
 
@@ -215,7 +256,7 @@ func TestSelfContained(t *testing.T) {
 	if again := draw(t, Figure{Title: "T", Panels: []Panel{decay()}}); again != page {
 		t.Error("drawn twice, and not the same")
 	}
-	for _, role := range []Role{Context, Bound, Main, Other} {
+	for _, role := range []Role{Context, Bound, Main, Variant, Other, Second, Third} {
 		if !strings.Contains(source, "\n."+string(role)+" { stroke") {
 			t.Errorf("the style sheet has no role %q", role)
 		}

@@ -14,14 +14,17 @@ const (
 	width       = 880
 	headHeight  = 92 // the figure's title and subtitle
 	left        = 74 // of a panel's area: room for the labels of y
-	right       = 64 // of it: room for the ends of lines
+	right       = 64 // of it: room for the ends of lines, at least
 	above       = 44 // it: the panel's title
 	below       = 66 // it: the labels of x, and a gap
 	edge        = 24 // of the page: titles and legends keep off it
 	rowHeight   = 20 // of the legend
 	swatch      = 24 // the piece of line in front of a name
+	leader      = 12 // from the axes to the label of a line's end
 	letterWidth = 7.2
-	endHeight   = 11.5 // the least distance of two labels at the ends of lines
+	endHeight   = 11.5 // the least distance of two labels at the ends of lines,
+	nameHeight  = 15   // and where they are as large as other text
+	gap         = 26   // between panels side by side
 )
 
 // What the template shows. All coordinates are pixels.
@@ -35,6 +38,8 @@ type (
 	panelView struct {
 		Panel
 		ID                       string
+		Inner                    bool    // shares the axis of y of the panel to its left
+		Margin, Limit            float64 // of the title and the legend
 		Heading                  float64
 		Left, Top, Right, Bottom float64
 		XTicks, YTicks           []tickView
@@ -87,6 +92,10 @@ type (
 
 func (f Figure) layOut() figureView {
 	v := figureView{Figure: f, Width: width, Height: headHeight}
+	if f.Row {
+		v.row()
+		return v
+	}
 	for i, p := range f.Panels {
 		panel := p.layOut(fmt.Sprintf("panel%d", i+1), float64(v.Height+above))
 		v.Views = append(v.Views, panel)
@@ -95,16 +104,61 @@ func (f Figure) layOut() figureView {
 	return v
 }
 
+// row lays the panels out side by side, all as wide. Only the last one has room for
+// the ends of its lines.
+func (v *figureView) row() {
+	if len(v.Panels) == 0 {
+		return
+	}
+	last := len(v.Panels) - 1
+	n, top := float64(last+1), float64(v.Height+above)
+	wide := (width - left - v.Panels[last].endWidth() - gap*(n-1)) / n
+	bottom := top
+	for i, p := range v.Panels {
+		panel := panelView{Panel: p, ID: fmt.Sprintf("panel%d", i+1), Inner: i > 0, Heading: top - 30, Top: top, Bottom: top + float64(p.Height)}
+		panel.Left = left + float64(i)*(wide+gap)
+		panel.Right = panel.Left + wide
+		panel.Margin, panel.Limit = panel.Left, panel.Right
+		if i < last {
+			panel.Lines = slices.Clone(p.Lines)
+			for line := range panel.Lines {
+				panel.Lines[line].End = ""
+			}
+		}
+		panel.place()
+		v.Views = append(v.Views, panel)
+		bottom = max(bottom, panel.Bottom)
+	}
+	v.Height = int(bottom) + below
+}
+
 func (p Panel) layOut(id string, top float64) panelView {
-	v := panelView{Panel: p, ID: id, Heading: top - 30, Left: left, Top: top, Right: width - right, Bottom: top + float64(p.Height)}
+	v := panelView{Panel: p, ID: id, Margin: edge, Limit: width - edge, Heading: top - 30, Left: left, Top: top, Right: width - p.endWidth(), Bottom: top + float64(p.Height)}
+	v.place()
+	return v
+}
+
+// endWidth is the room to the right of the axes.
+func (p Panel) endWidth() float64 {
+	widest := float64(right)
+	for _, line := range p.Lines {
+		if line.Role != Context && line.End != "" {
+			widest = max(widest, leader+3+letterWidth*float64(utf8.RuneCountInString(line.End))+edge/2)
+		}
+	}
+	return widest
+}
+
+// place works out where everything in the panel lies.
+func (v *panelView) place() {
 	v.legend()
-	for _, t := range p.X.Ticks {
+	for _, t := range v.X.Ticks {
 		v.XTicks = append(v.XTicks, tickView{v.x(t.At), t.Label})
 	}
-	for _, t := range p.Y.Ticks {
+	for _, t := range v.Y.Ticks {
 		v.YTicks = append(v.YTicks, tickView{v.y(t.At), t.Label})
 	}
-	for _, r := range p.Rules {
+	for _, r := range v.Rules {
 		at := v.y(r.At)
 		label := at - 6
 		if at < v.Top+20 {
@@ -112,7 +166,8 @@ func (p Panel) layOut(id string, top float64) panelView {
 		}
 		v.RuleViews = append(v.RuleViews, ruleView{at, label, r.Label})
 	}
-	for _, line := range p.Lines {
+	distance := endHeight
+	for _, line := range v.Lines {
 		path, end := v.path(line.Points)
 		if path == "" {
 			continue
@@ -120,18 +175,20 @@ func (p Panel) layOut(id string, top float64) panelView {
 		v.Paths = append(v.Paths, pathView{line.Role, path})
 		if line.End != "" && end >= v.Top && end <= v.Bottom {
 			v.Ends = append(v.Ends, endView{line.Role, end, end, line.End})
+			if line.Role != Context {
+				distance = nameHeight
+			}
 		}
 	}
-	spread(v.Ends, v.Bottom)
-	for _, m := range p.Marks {
+	spread(v.Ends, v.Bottom, distance)
+	for _, m := range v.Marks {
 		if v.holds(m.Point) {
 			v.Dots = append(v.Dots, v.dot(m))
 		}
 	}
-	return v
 }
 
-// What the template asks for beside.
+// What else the template asks for.
 func (v panelView) Width() float64  { return v.Right - v.Left }
 func (v panelView) Tall() float64   { return v.Bottom - v.Top }
 func (v panelView) Center() float64 { return (v.Left + v.Right) / 2 }
@@ -139,8 +196,16 @@ func (v panelView) Middle() float64 { return (v.Top + v.Bottom) / 2 }
 func (v panelView) LabelX() float64 { return v.Left - 8 }
 func (v panelView) LabelY() float64 { return v.Bottom + 19 }
 func (v panelView) NameY() float64  { return v.Bottom + 42 }
-func (v panelView) EndX() float64   { return v.Right + 12 }
+func (v panelView) EndX() float64   { return v.Right + leader }
 func (e entryView) DotX() float64   { return e.X + 12 }
+
+// Class is the look of the label: its line's colour, or small print.
+func (e endView) Class() string {
+	if e.Role == Context {
+		return "end"
+	}
+	return "of-" + string(e.Role)
+}
 
 // share is how far along the axis x lies: 0 at From, 1 at To.
 func (a Axis) share(x float64) float64 {
@@ -174,18 +239,19 @@ func (v *panelView) path(points []Point) (d string, end float64) {
 	return b.String(), end
 }
 
-// spread moves labels apart that would overlap, as little as can be, and keeps
-// them above bottom.
+// spread moves labels that would overlap as little as possible, so that they are
+// at least distance apart, and keeps them above bottom.
 //
-// With i*endHeight taken off, labels at their least distance have the same
-// height. So what is wanted is the rising sequence next to the ends of the lines,
-// and that is found by pooling: neighbours in the wrong order get their mean.
-func spread(ends []endView, bottom float64) {
+// With i*distance subtracted from label i, labels as close as allowed have the
+// same height. So the best places are the rising sequence that is nearest to the
+// ends of the lines, which pooling finds: neighbours in the wrong order get their
+// mean.
+func spread(ends []endView, bottom, distance float64) {
 	slices.SortStableFunc(ends, func(a, b endView) int { return cmp.Compare(a.From, b.From) })
 	type pool struct{ mean, size float64 }
 	var pools []pool
 	for i, e := range ends {
-		last := pool{e.From - endHeight*float64(i), 1}
+		last := pool{e.From - distance*float64(i), 1}
 		for len(pools) > 0 && pools[len(pools)-1].mean > last.mean {
 			above := pools[len(pools)-1]
 			pools = pools[:len(pools)-1]
@@ -197,13 +263,13 @@ func spread(ends []endView, bottom float64) {
 	i := 0.
 	for _, p := range pools {
 		for range int(p.size) {
-			ends[int(i)].Y = p.mean + endHeight*i
+			ends[int(i)].Y = p.mean + distance*i
 			i++
 		}
 	}
 	for i, lowest := len(ends)-1, bottom; i >= 0; i-- {
 		ends[i].Y = min(ends[i].Y, lowest)
-		lowest = ends[i].Y - endHeight
+		lowest = ends[i].Y - distance
 	}
 }
 
@@ -224,16 +290,16 @@ func (v *panelView) dot(m Mark) dotView {
 }
 
 // legend lists the lines and marks that have names in rows above the panel, and
-// moves the panel down by so much.
+// moves the panel down to make room for them, or up if nothing is there.
 func (v *panelView) legend() {
-	x, y := float64(edge), v.Top-6
+	x, y := v.Margin, v.Top-6
 	add := func(role Role, name string) {
 		if name == "" {
 			return
 		}
 		wide := swatch + 8 + letterWidth*float64(utf8.RuneCountInString(name))
-		if x > edge && x+wide > width-edge {
-			x, y = edge, y+rowHeight
+		if x > v.Margin && x+wide > v.Limit {
+			x, y = v.Margin, y+rowHeight
 		}
 		v.Entries = append(v.Entries, entryView{X: x, Y: y, Role: role, Name: name})
 		x += wide + 22
@@ -246,7 +312,12 @@ func (v *panelView) legend() {
 			add("", m.Name)
 		}
 	}
-	if len(v.Entries) > 0 {
-		v.Top, v.Bottom = y+22, v.Bottom+y+22-v.Top
+	move := y + 22 - v.Top
+	if len(v.Entries) == 0 {
+		move = -14
+		if v.Title == "" {
+			move = -36
+		}
 	}
+	v.Top, v.Bottom = v.Top+move, v.Bottom+move
 }
