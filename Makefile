@@ -19,7 +19,7 @@ RACETIME  ?= 40m#     the same under the race detector, which is several times s
 # The stages of `make test` come in order, even under -j: a compiler that complains
 # in the middle of another stage's output helps nobody.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -181,8 +181,11 @@ bench-sync: ## Shared beside Filter, and two goroutines beside one
 bench-bulk: ## a billion keys by Bulk, beside batches of adds: wants 8 GB of free memory
 	@cd bench && $(GO) run . -only bulk $(BENCHFLAGS)
 
-bench-charts: ## measures for the charts of docs/ and draws them
+bench-charts: ## measures for the charts of docs/ (speed.tsv) and draws them
 	@cd bench && $(GO) run . -charts ../docs $(BENCHFLAGS)
+
+charts: ## draws the charts of docs/ again, from the last measurement
+	@cd bench && $(GO) run . -draw ../docs
 
 bench-dedupe: ## dedupe beside sort -u, awk and others (bench/dedupe.sh)
 	@sh bench/dedupe.sh

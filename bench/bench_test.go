@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -143,6 +145,85 @@ func TestSignificant(t *testing.T) {
 	for n, want := range map[uint64]string{1e5: "1e5", 25e5: "2.5e6", 1e10: "1e10"} {
 		if got := sizeName(n); got != want {
 			t.Errorf("sizeName(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+// The charts of README.md are those that docs/speed.tsv gives. After a change of
+// how they look, `make charts` draws them again.
+func TestCharts(t *testing.T) {
+	const docs = "../docs"
+	figures, err := os.ReadFile(filepath.Join(docs, speedFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := parseSpeeds(string(figures))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := s.String(); got != string(figures) {
+		t.Errorf("read and written again, %s is\n%s\nwant\n%s", speedFile, got, figures)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, speedFile), figures, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	drawCharts(dir)
+	for _, name := range []string{"speed.svg", "bits.svg"} {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := os.ReadFile(filepath.Join(docs, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("docs/%s is stale: make charts draws it", name)
+		}
+	}
+}
+
+// A measurement gives a chart with a point for every curve, size and operation.
+func TestMeasureSpeeds(t *testing.T) {
+	dir := t.TempDir()
+	if err := measureSpeeds(dir, options{rate: 0.01, rounds: 1, sizes: []uint64{1000, 20_000}}); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(dir, speedFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := parseSpeeds(string(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	figure := speedChart(s)
+	if len(figure.Panels) != 3 {
+		t.Fatalf("%d panels, want 3", len(figure.Panels))
+	}
+	for _, panel := range figure.Panels {
+		for _, line := range panel.Lines {
+			if len(line.Points) != 2 || line.Points[0].Y <= 0 || line.Points[1].Y <= 0 {
+				t.Errorf("%s, %s: points %v, want two", panel.Title, line.End, line.Points)
+			}
+		}
+	}
+}
+
+func TestParseSpeedsRefuses(t *testing.T) {
+	const head = "# p: 0.01\n" + speedColumns + "\n"
+	for _, text := range []string{
+		"",
+		head,
+		"# p: 2\n1e4\tblobloom\t1\t2\t3\n",
+		"1e4\tblobloom\t1\t2\t3\n",
+		head + "1e4\tblobloom\t1\t2\n",
+		head + "1e4\tblobloom\t1\t2\tx\n",
+		head + "many\tblobloom\t1\t2\t3\n",
+	} {
+		if s, err := parseSpeeds(text); err == nil {
+			t.Errorf("parseSpeeds(%q) = %v, want an error", text, s)
 		}
 	}
 }

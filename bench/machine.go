@@ -25,11 +25,19 @@ func threadTime() int64 {
 
 // writeHead says what the figures below it were taken on, and with.
 func writeHead(out io.Writer) {
-	fmt.Fprintf(out, "- CPU: %s, %d cores\n", cpuModel(), runtime.NumCPU())
-	fmt.Fprintf(out, "- %s %s/%s; huge pages: %s\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, hugePages())
-	fmt.Fprintf(out, "- %s\n", time.Now().Format("2006-01-02 15:04 MST"))
-	fmt.Fprintf(out, "- command: go run . %s\n", strings.Join(os.Args[1:], " "))
-	fmt.Fprintf(out, "- rivals: %s\n\n", strings.Join(versions(), ", "))
+	head := machineHead()
+	fmt.Fprintf(out, "- CPU: %s\n- %s\n- %s\n- command: %s\n- rivals: %s\n\n", head["CPU"], head["Go"], head["date"], head["command"], head["rivals"])
+}
+
+// machineHead is the head by the names of its lines.
+func machineHead() map[string]string {
+	return map[string]string{
+		"CPU":     fmt.Sprintf("%s, %d cores", cpuModel(), runtime.NumCPU()),
+		"Go":      fmt.Sprintf("%s %s/%s; huge pages: %s", runtime.Version(), runtime.GOOS, runtime.GOARCH, hugePages()),
+		"date":    time.Now().Format("2006-01-02 15:04 MST"),
+		"command": "go run . " + strings.Join(os.Args[1:], " "),
+		"rivals":  strings.Join(versions(), ", "),
+	}
 }
 
 func cpuModel() string {

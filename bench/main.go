@@ -8,7 +8,8 @@
 //	go run . -only split                SplitBlock beside parquet-go
 //	go run . -only sync                 Shared beside Filter, and two goroutines
 //	go run . -only bulk                 a bulk build of 1e9 keys
-//	go run . -charts ../docs            the charts, as SVG
+//	go run . -charts ../docs            measures for the charts and draws them
+//	go run . -draw ../docs              draws them from the last measurement
 //
 // The method stands in measure.go. A contender is a file: see contender.go.
 package main
@@ -39,7 +40,8 @@ func main() {
 	rounds := flag.Int("rounds", 0, "rounds per figure (default by size: 15 below 1e6 keys, 9 below 1e8, 5)")
 	rivals := flag.String("rivals", "", "measure only libraries whose names contain one of these, such as parquet,blobloom")
 	only := flag.String("only", "", "split, sync or bulk: that comparison instead of the table")
-	charts := flag.String("charts", "", "measure for the charts and write them into this directory")
+	charts := flag.String("charts", "", "measure for the charts, and write figures and charts into this directory")
+	draw := flag.String("draw", "", "draw the charts in this directory again, from the figures there")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		log.Fatalf("unknown argument %q", flag.Arg(0))
@@ -53,11 +55,18 @@ func main() {
 	// Garbage is collected where the harness says, never while a clock runs.
 	debug.SetGCPercent(-1)
 
+	if *draw != "" {
+		drawCharts(*draw)
+		return
+	}
 	out := io.Writer(os.Stdout)
 	writeHead(out)
 	switch {
 	case *charts != "":
-		drawCharts(*charts, opt)
+		if err := measureSpeeds(*charts, opt); err != nil {
+			log.Fatal(err)
+		}
+		drawCharts(*charts)
 	case *only == "":
 		compare(out, opt, filterLibrary, choose(*rivals))
 	case *only == "split" || *only == "sync" || *only == "bulk":
