@@ -21,11 +21,12 @@ import (
 // [New], [Config.New], [Load], [Open] or [Read]. After Close every method
 // that needs the bits panics.
 type Filter struct {
+	added uint64 // adds that answered true; first, where 32-bit machines align it for atomic adds
+
 	Hasher
 	Metadata
 
 	bits     kernel.Paired
-	added    uint64 // adds that answered true
 	plan     Plan
 	asked    float64             // the rate in the Config that it was made by, else 0
 	memory   *memory.Mapping     // that bits.Words lies in: a file, or room for many bits; nil for Go's heap
