@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The names that clients may send with a password. A password alone is as good.
+// The user names that clients may send with a password. A password alone suffices.
 const (
 	fullUser     = "default"
 	readOnlyUser = "readonly"
@@ -41,10 +41,10 @@ func (c *Client) auth(args [][]byte) {
 	c.w.SimpleString("OK")
 }
 
-// authenticate gives the client what the password is for, and returns "". Else it
-// returns the text of an error, and the client may do what it could before. The
-// user is nil if only a password was sent. Where no password is set, any is right
-// for the user default, as in Redis.
+// authenticate gives the client the access that the password grants, and returns "".
+// Otherwise it returns the text of an error, and the client keeps its access. user is
+// nil if only a password was sent. If no password is set, any is right for the user
+// default, as in Redis.
 func (c *Client) authenticate(user, password []byte) (refusal string) {
 	config := &c.server.config
 	full := equalSecret(password, config.Password)
@@ -61,16 +61,16 @@ func (c *Client) authenticate(user, password []byte) (refusal string) {
 	return ""
 }
 
-// wrongPasswords counts passwords that are none, and writes about them in the log, a
-// line a second at most: who guesses does not fill it.
+// wrongPasswords counts wrong passwords and logs them, at most one line a second, so
+// that guessing does not fill the log.
 type wrongPasswords struct {
 	count  atomic.Int64
-	told   atomic.Int64 // up to which number the log has told
+	told   atomic.Int64 // the count that was logged last
 	toldAt atomic.Int64 // seconds since 1970
 }
 
-// wrongPassword notes that a client has sent a password that is none. The log tells
-// how many there were since it told last.
+// wrongPassword counts a wrong password from a client. The log line says how many there
+// were since the last one.
 func (s *Server) wrongPassword(addr string) {
 	w := &s.wrong
 	count, now := w.count.Add(1), time.Now().Unix()
@@ -96,7 +96,7 @@ func (c *Client) grant(a access, user string) {
 	c.settle()
 }
 
-// equalSecret compares in a time that tells nothing of the secret, not even its
+// equalSecret compares in a time that reveals nothing about the secret, not even its
 // length.
 func equalSecret(given []byte, secret string) bool {
 	a, b := sha256.Sum256(given), sha256.Sum256([]byte(secret))
@@ -106,7 +106,7 @@ func equalSecret(given []byte, secret string) bool {
 func (c *Client) aclWhoAmI([][]byte) { c.w.BulkString(c.description().user) }
 func (c *Client) aclUsers([][]byte)  { c.bulks(c.server.users()) }
 
-// users are those that a client can be.
+// users are the users that a client can be.
 func (s *Server) users() []string {
 	if s.config.ReadOnlyPassword != "" {
 		return []string{fullUser, readOnlyUser}
@@ -144,7 +144,7 @@ func (c *Client) aclCat(args [][]byte) {
 	c.bulks(names)
 }
 
-// aclList answers the users as ACL rules, without their passwords.
+// aclList replies with the users as ACL rules, without their passwords.
 func (c *Client) aclList(args [][]byte) {
 	var lines []string
 	for _, user := range c.server.users() {

@@ -9,8 +9,8 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// runKind says which commands can be in one run: those that ask the filter the
-// same.
+// runKind says which commands can be in one run: those that call the same method of the
+// filter.
 type runKind uint8
 
 const (
@@ -19,44 +19,43 @@ const (
 	runExists         // BF.EXISTS, BF.MEXISTS
 )
 
-// maxRun is how many keys a run takes before it is executed. More gain nothing:
-// the filter fetches some tens ahead, and the keys should still be in the cache.
+// maxRun is how many keys a run collects before it is executed. More gain nothing: the
+// filter prefetches a few dozen keys ahead, and the keys should still be in the cache.
 const maxRun = 1024
 
-// A batch executes what several clients have sent, and is committed once. Runs of
-// commands that ask one filter the same, of one client or of several, become one
-// call of the filter. The commands of a client are answered in their order; those
-// of different clients have none.
+// A batch executes what several clients have sent, and is committed once. A run of like
+// commands on one filter, from one client or several, becomes one call of the filter.
+// Each client's commands are answered in order; between clients there is no order.
 //
-// A batch is used again and again by one goroutine:
+// A batch is reused by one goroutine:
 //
 //	b.begin()
 //	used := b.execute(c, bytes) // of each client; the bytes must stay till end
 //	err := b.end()              // now the replies in c.w may be sent
 //
-// In between nothing is allocated per command but for what replies need.
+// In between, nothing is allocated per command except what replies need.
 type batch struct {
 	server *Server
 
-	args [][]byte // of the command that is being looked at
+	args [][]byte // of the current command
 
-	// The run that is not executed yet: keys of commands of one kind on one name.
-	// The name and the keys are parts of what clients have sent.
+	// The run that is not executed yet: keys of commands of one kind on one name. The
+	// name and the keys are slices of what clients have sent.
 	kind    runKind
 	name    []byte
 	keys    [][]byte
 	answers []bool // room for one for each of the keys
 	replies []runReply
 
-	touched bool // the store was asked something: commit before answering
-	detours bool // it executes the command of a detour, and does not hold Server.alone
+	touched bool // the store was used: commit before answering
+	detours bool // it executes the command of a detour and does not hold Server.alone
 
-	// The row found last, and its name as it was sent: nearly always the next one.
+	// The row found last, and its name as it was sent: nearly always the next one too.
 	lastName [longestName]byte
 	lastSize int
 	last     *Command
 
-	tally tally // what /metrics wants to know
+	tally tally // counts for /metrics
 
 	// Counted here, and added to the server's at the end.
 	commands, hits, misses int64
@@ -66,7 +65,7 @@ type batch struct {
 type runReply struct {
 	client *Client
 	keys   int32
-	list   bool // answer with an array, if only of one
+	list   bool // reply with an array, even of one
 }
 
 func newBatch(s *Server) *batch { return &batch{server: s, tally: newTally(s.metrics)} }
@@ -77,10 +76,10 @@ func (b *batch) begin() {
 	b.server.alone.RLock()
 }
 
-// execute takes the commands off the front of sent and returns how many bytes
-// they were. The rest is the beginning of a command; or what came behind the
-// last one of a client that is to be closed: then c.ending is set; or what came
-// behind a long command: then c.detour is set, and its arguments are parts of sent.
+// execute executes the commands at the front of sent and returns how many bytes they
+// took. The rest is the beginning of a command, or what followed the last command of a
+// client that is to be closed (c.ending is set), or what followed a long command
+// (c.detour is set, and its arguments are slices of sent).
 func (b *batch) execute(c *Client, sent []byte) (used int) {
 	c.batch = b
 	limits := b.server.limits.Load()
@@ -120,7 +119,7 @@ func (b *batch) execute(c *Client, sent []byte) (used int) {
 	return used
 }
 
-// find is [find], which it asks only if the name is not that of the last command.
+// find is [find] with a cache of the last command's name.
 func (b *batch) find(name []byte) *Command {
 	if b.last != nil && string(name) == string(b.lastName[:b.lastSize]) {
 		return b.last
@@ -132,8 +131,8 @@ func (b *batch) find(name []byte) *Command {
 	return cmd
 }
 
-// join adds a command to the run, and executes the run before if it is another
-// one.
+// join adds a command to the run. If the command does not fit the current run, that is
+// executed first.
 func (b *batch) join(c *Client, cmd *Command, args [][]byte) {
 	b.joinItems(c, cmd.run, args[1], args[2:], cmd.Arity < 0)
 }
@@ -166,7 +165,7 @@ func (b *batch) flush() {
 	b.keys, b.replies = b.keys[:0], b.replies[:0]
 }
 
-// flushExists executes a run of BF.EXISTS. What is no filter has no keys.
+// flushExists executes a run of BF.EXISTS. A name without a filter has no keys.
 func (b *batch) flushExists() {
 	s := b.server
 	filter, err := s.store.Open(b.name)
@@ -199,9 +198,9 @@ func (b *batch) flushExists() {
 	b.misses += int64(len(b.answers)) - found
 }
 
-// flushAdd executes a run of BF.ADD. Where a filter without growth is full, the
-// array of a command is cut at the first key that is not taken, as RedisBloom does,
-// and the run goes on.
+// flushAdd executes a run of BF.ADD. When a filter without growth is full, the array of
+// a command ends at the first key that was refused, as in RedisBloom, and the run
+// continues.
 func (b *batch) flushAdd() {
 	s := b.server
 	filter, err := s.openOrCreate(b.name)
@@ -215,7 +214,7 @@ func (b *batch) flushAdd() {
 	from, next := 0, 0 // the keys and the replies that are done
 	for again := false; from < len(b.keys); {
 		n, err := filter.Add(s.ctx, b.keys[from:], b.answers[from:])
-		if errors.Is(err, store.ErrNotFound) && !again { // dropped just now: the name may have another
+		if errors.Is(err, store.ErrNotFound) && !again { // dropped just now: the name may have a new filter
 			again = true
 			var other store.Filter
 			if other, err = s.openOrCreate(b.name); err == nil {
@@ -257,10 +256,10 @@ func (b *batch) flushAdd() {
 	}
 }
 
-// answerRest answers the replies from the one on whose keys begin at from, when the
-// filter has taken those before taken and can take no new one: each such key has the
-// error for its answer. They are not tried one by one. A key that is there already
-// is told so.
+// answerRest writes the replies from the one whose keys begin at from, when the filter
+// has accepted the keys before taken and can accept no new one. Each new key is
+// answered with the error, without being tried one by one; a key that is already there
+// is answered as such.
 func (b *batch) answerRest(filter store.Filter, next, from, taken int, err error) {
 	s := b.server
 	if filter.Contains(s.ctx, b.keys[taken:], b.answers[taken:]) != nil {
@@ -309,8 +308,8 @@ func appendBools(w *resp.Writer, answers []bool) {
 	}
 }
 
-// end executes what is left and commits. If there is an error, nothing that the
-// batch answered may be sent.
+// end executes what is left and commits. If it returns an error, none of the batch's
+// replies may be sent.
 func (b *batch) end() error {
 	defer b.tally.end()
 	b.flush()
@@ -326,22 +325,22 @@ func (b *batch) end() error {
 		s.stats.misses.Add(b.misses)
 	}
 	b.commands, b.hits, b.misses = 0, 0, 0
-	// What one huge command needed is not kept.
+	// Do not keep what one huge command needed.
 	if cap(b.args) > 64<<10 {
 		b.args = nil
 	}
 	if cap(b.keys) > 64<<10 {
 		b.keys, b.answers = nil, nil
 	}
-	clear(b.keys[:cap(b.keys)]) // they hold the memory of what was sent
+	clear(b.keys[:cap(b.keys)]) // they keep alive the memory of what was sent
 	if !b.touched {
 		return nil
 	}
 	b.touched = false
-	return s.store.Commit(context.Background()) // also while the server stops: what was done is answered
+	return s.store.Commit(context.Background()) // also while the server stops: what was executed is answered
 }
 
-// openOrCreate returns the filter of a name, which is made if there is none.
+// openOrCreate returns the filter with a name, creating it if there is none.
 func (s *Server) openOrCreate(name []byte) (store.Filter, error) {
 	filter, err := s.store.Open(name)
 	if err == nil {

@@ -11,19 +11,19 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// Limits of RedisBloom's.
+// RedisBloom's limits.
 const (
-	maxRate      = 0.25 // a filter asked for more gets this
+	maxRate      = 0.25 // higher rates are lowered to this
 	maxCapacity  = 1 << 30
 	maxExpansion = 32768
 )
 
-// windowExpansion is how many times larger a window makes a generation that is full,
-// unless it is to refuse more keys.
+// windowExpansion is the factor by which a window enlarges a full generation, unless it
+// refuses more keys.
 const windowExpansion = 2
 
-// runOne is a command of a run that goes alone: after MULTI, or of a client that
-// tracks what it reads.
+// runOne executes a command that could be in a run by itself: after MULTI, or for a
+// client that tracks what it reads.
 func (c *Client) runOne(args [][]byte) {
 	cmd := c.server.commands.find(args[0])
 	c.batch.join(c, cmd, args)
@@ -54,11 +54,12 @@ func (c *Client) bfReserve(args [][]byte) {
 	c.w.SimpleString("OK")
 }
 
-// usualGrowth is what headers of filters without growth say that the store makes.
+// usualGrowth is the growth in the headers of filters that the store makes without
+// growth.
 const usualGrowth = 2
 
-// create makes a filter. The growth is what was asked for, also where there is to be
-// none: it means nothing then, but RedisBloom's headers tell it, and so do ours.
+// create makes a filter. growth is the growth that was asked for, even if the filter is
+// not to grow: it then means nothing, but RedisBloom's headers hold it, and so do ours.
 func (s *Server) create(name string, spec store.Spec, growth uint32) (store.Filter, error) {
 	if spec.Kind != store.RedisBloom || spec.Growth != 0 || growth == usualGrowth {
 		return s.store.Create(s.ctx, name, spec)
@@ -80,10 +81,10 @@ const (
 	textNoMemory  = "ERR Insufficient memory to create filter"
 )
 
-// createError answers that a filter could not be made.
+// createError replies that a filter could not be created.
 func (c *Client) createError(err error) {
 	switch {
-	case errors.Is(err, store.ErrExists): // since somebody else made it just now
+	case errors.Is(err, store.ErrExists): // another client made it just now
 		c.w.Error(textExists)
 	case errors.Is(err, store.ErrMemory):
 		c.server.metrics.refuse(limitMemory)
@@ -95,19 +96,19 @@ func (c *Client) createError(err error) {
 	}
 }
 
-// reserveWords are the words behind the capacity that RedisBloom does not know,
-// and whether a value follows.
+// reserveWords are the words after the capacity that RedisBloom does not know, and
+// whether a value follows.
 var reserveWords = map[string]bool{"LAYOUT": true, "WINDOW": true, "TTL": true, "KEYED": false, "PUBLIC": false}
 
-// The most arguments of BF.RESERVE, without and with words of ours.
+// The most arguments of BF.RESERVE, without and with our own words.
 const (
 	maxReserveArgs    = 7
 	maxOurReserveArgs = 16
 )
 
-// parseReserve reads the arguments of BF.RESERVE in the order in which RedisBloom
-// does, so that of several mistakes the same one is told. Words that nobody knows
-// are ignored, as it ignores them.
+// parseReserve reads the arguments of BF.RESERVE in RedisBloom's order, so that of
+// several mistakes the same one is reported. Unknown words are ignored, as RedisBloom
+// ignores them.
 func (c *Client) parseReserve(args [][]byte) (spec store.Spec, growth uint32, refusal string) {
 	ours := false
 	for _, arg := range args[4:] {
@@ -134,7 +135,7 @@ func (c *Client) parseReserve(args [][]byte) (spec store.Spec, growth uint32, re
 	if refusal := words.parse(args[4:]); refusal != "" {
 		return spec, 0, refusal
 	}
-	// RedisBloom's limit is one of its format; that of our layouts is memory.
+	// RedisBloom's limit is one of its format; the limit of our layouts is memory.
 	if capacity < 1 || spec.Kind == store.RedisBloom && spec.Span == 0 && capacity > maxCapacity {
 		return spec, 0, "ERR capacity must be in the range [1, " + strconv.Itoa(maxCapacity) + "]"
 	}
@@ -148,11 +149,11 @@ func (c *Client) parseReserve(args [][]byte) (spec store.Spec, growth uint32, re
 	return spec, uint32(words.expansion), ""
 }
 
-// reserveOptions are the words behind the capacity. The spec's growth, kind,
-// span, hash and end are theirs.
+// reserveOptions are the words after the capacity. They determine the spec's growth,
+// kind, span, hash and end.
 type reserveOptions struct {
 	spec           *store.Spec
-	expansion      int64 // the usual one unless it was given
+	expansion      int64 // the default unless it was given
 	expansionError string
 	grows          bool // EXPANSION was given
 	nonScaling     bool
@@ -160,8 +161,8 @@ type reserveOptions struct {
 	layout         bool // LAYOUT was given
 }
 
-// parse reads the words. What is wrong with the value of EXPANSION is told by
-// check: RedisBloom looks at the capacity first.
+// parse reads the words. check reports what is wrong with the value of EXPANSION:
+// RedisBloom checks the capacity first.
 func (o *reserveOptions) parse(words [][]byte) (refusal string) {
 	for i := 0; i < len(words); i++ {
 		word := strings.ToUpper(clip(words[i]))
@@ -222,7 +223,7 @@ func (o *reserveOptions) parse(words [][]byte) (refusal string) {
 	return ""
 }
 
-// check refuses what does not go together, and settles the spec.
+// check refuses options that exclude each other, and completes the spec.
 func (o *reserveOptions) check() (refusal string) {
 	switch {
 	case o.expansionError != "":
@@ -261,8 +262,7 @@ func (o *reserveOptions) check() (refusal string) {
 	return ""
 }
 
-// bfInsert adds items to a filter, which is made as the options say if there is
-// none.
+// bfInsert adds items to a filter, creating it as the options say if there is none.
 func (c *Client) bfInsert(args [][]byte) {
 	spec := *c.server.filter.Load()
 	create, nonScaling := true, false
@@ -274,7 +274,7 @@ func (c *Client) bfInsert(args [][]byte) {
 			value = options[1]
 		}
 		used := 2
-		// RedisBloom looks at the first letters only.
+		// RedisBloom compares only the first letters.
 		switch {
 		case strings.HasPrefix(word, "I"):
 			items = options[1:]
@@ -288,7 +288,7 @@ func (c *Client) bfInsert(args [][]byte) {
 		case !strings.HasPrefix(word, "E") && !strings.HasPrefix(word, "C"):
 			c.w.Error("Unknown argument received")
 			return
-		case value == nil: // of all that follow
+		case value == nil: // all words below take a value
 			c.wrongArity(c.server.commands.find(args[0]))
 			return
 		case strings.HasPrefix(word, "ER"):
@@ -336,10 +336,10 @@ func (c *Client) bfInsert(args [][]byte) {
 	}
 	c.batch.joinItems(c, runAdd, args[1], items, true)
 	c.batch.flush()
-	c.unchanged = true // but for what flushAdd has told of
+	c.unchanged = true // except for what flushAdd has reported
 }
 
-// insertError answers that BF.INSERT had no filter to add to.
+// insertError replies that BF.INSERT had no filter to add to.
 func (c *Client) insertError(err error) {
 	if errors.Is(err, store.ErrNotFound) || errors.Is(err, store.ErrWrongKind) {
 		c.storeError(err)
@@ -348,8 +348,8 @@ func (c *Client) insertError(err error) {
 	c.createError(err)
 }
 
-// openOrCreateAs makes the filter that Open has not found, with the error that
-// says so. If somebody else makes it at the same time, there is one.
+// openOrCreateAs creates the filter that Open has not found; err is Open's error. If
+// another client creates it at the same time, that filter is used.
 func (s *Server) openOrCreateAs(name []byte, spec store.Spec, growth uint32, notFound error) (store.Filter, error) {
 	if !errors.Is(notFound, store.ErrNotFound) {
 		return nil, notFound
@@ -364,17 +364,17 @@ func (s *Server) openOrCreateAs(name []byte, spec store.Spec, growth uint32, not
 	return filter, err
 }
 
-// parseFloat reads a number as strtod of C does, which Redis uses, but refuses
-// what is too large or too small to be one, and NaN.
+// parseFloat reads a number like C's strtod, which Redis uses, but refuses NaN and
+// numbers that are too large or too small.
 func parseFloat(arg []byte) (float64, bool) {
 	text := strings.ToLower(string(arg))
-	if strings.Contains(text, "_") { // Go's alone
+	if strings.Contains(text, "_") { // only Go allows it
 		return 0, false
 	}
 	exponent, digits := "e", "123456789"
 	if strings.Contains(text, "0x") {
 		exponent, digits = "p", "123456789abcdef"
-		if !strings.Contains(text, exponent) { // which only Go insists on
+		if !strings.Contains(text, exponent) { // only Go requires it
 			text += "p0"
 		}
 	}
@@ -384,7 +384,7 @@ func parseFloat(arg []byte) (float64, bool) {
 	return f, err == nil && !math.IsNaN(f) && !tooSmall
 }
 
-// parseSpan reads a time: seconds, or Go's notation, and d for days.
+// parseSpan reads a duration: seconds, or Go's notation with d for days.
 func parseSpan(arg []byte) (time.Duration, bool) {
 	const longest = 100 * 365 * 24 * time.Hour
 	text, unit := string(arg), time.Second

@@ -24,13 +24,13 @@ func (c *Client) bfSwap(args [][]byte) {
 	}
 }
 
-// bfMerge opens all filters before it changes any.
+// bfMerge opens all filters before it changes one.
 func (c *Client) bfMerge(args [][]byte) {
 	s := c.server
 	var sources []store.Filter
 	for _, name := range args[2:] {
 		if bytes.Equal(name, args[1]) {
-			continue // it has what it has
+			continue // a filter merged into itself is unchanged
 		}
 		source, err := s.store.Open(name)
 		if err != nil {
@@ -63,8 +63,9 @@ func (c *Client) bfMerge(args [][]byte) {
 	c.w.SimpleString("OK")
 }
 
-// mergeTries is how often BF.MERGE begins anew because somebody else has made the
-// filter that it was making. Then it merges into that one, if nobody has deleted it.
+// mergeTries is how often BF.MERGE starts over because another client has created the
+// filter that it was creating. It then merges into that one, unless it has been
+// deleted.
 const mergeTries = 3
 
 func mergeAll(ctx context.Context, to store.Filter, sources []store.Filter) error {
@@ -76,9 +77,9 @@ func mergeAll(ctx context.Context, to store.Filter, sources []store.Filter) erro
 	return nil
 }
 
-// createLike makes an empty filter that others can be merged into which can be merged
-// into this one: of the same layers. When the filter ends, and what its adds are
-// promised, are not taken over, as those belong to its name.
+// createLike creates an empty filter with the same layers, so that it can be merged
+// with the same filters as this one. The time to live and the durability of adds are
+// not copied: they belong to the name.
 func (s *Server) createLike(name string, like store.Filter) (store.Filter, error) {
 	spec := like.Info().Spec
 	if spec.Kind != store.RedisBloom {

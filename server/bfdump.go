@@ -43,7 +43,7 @@ func (c *Client) bfLoadChunk(args [][]byte) {
 		err = c.loadChunk(filter, iterator, args[3])
 	}
 	switch {
-	case errors.Is(err, bloom.ErrSecret): // a dump of ours, of another store
+	case errors.Is(err, bloom.ErrSecret): // a dump of ours, from another store
 		c.w.Error(textBadChunk + ": " + reason(err))
 	case errors.Is(err, store.ErrChunk):
 		c.w.Error(chunkError(filter, iterator, len(args[3])))
@@ -57,12 +57,12 @@ func (c *Client) bfLoadChunk(args [][]byte) {
 	}
 }
 
-// largestPiece is how much of a chunk a filter is given at a time. RedisBloom makes
-// no longer ones; who sends those has made them.
+// largestPiece is how much of a chunk is loaded at a time. RedisBloom makes no longer
+// chunks.
 const largestPiece = 16 << 20
 
-// loadChunk gives a filter a chunk, in pieces if it is long. A chunk that does not
-// fit is not begun.
+// loadChunk loads a chunk into a filter, in pieces if it is long. Nothing is loaded of
+// a chunk that does not fit.
 func (c *Client) loadChunk(filter store.Filter, iterator int64, chunk []byte) error {
 	if len(chunk) > largestPiece {
 		if info := filter.Info(); info.Kind == store.RedisBloom && chunkRefusal(&info, iterator, len(chunk)) != "" {
@@ -79,8 +79,8 @@ func (c *Client) loadChunk(filter store.Filter, iterator int64, chunk []byte) er
 	return filter.Load(c.server.ctx, iterator, chunk)
 }
 
-// chunkError says what is wrong with a chunk, in RedisBloom's words. The filter is
-// nil for the first one.
+// chunkError says what is wrong with a chunk, in RedisBloom's words. filter is nil for
+// the first chunk.
 func chunkError(filter store.Filter, iterator int64, size int) string {
 	if filter == nil {
 		return textBadChunk
@@ -92,8 +92,8 @@ func chunkError(filter store.Filter, iterator int64, size int) string {
 	return textBadChunk
 }
 
-// chunkRefusal is what RedisBloom says of a chunk for a filter of its kind: it ends
-// before the iterator, and has to be within a layer. It is "" if the chunk fits.
+// chunkRefusal is RedisBloom's error for a chunk of a filter of its kind, "" if the
+// chunk fits: a chunk ends before the iterator and must lie within a layer.
 func chunkRefusal(info *store.Info, iterator int64, size int) string {
 	if iterator <= 0 || int64(size) > iterator {
 		return textBadChunk

@@ -9,15 +9,15 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// An infoField is one of BF.INFO's: the word that asks for it, the name in the
-// reply, and how it is answered.
+// An infoField is a field of BF.INFO: the word that selects it, its name in the reply,
+// and how its value is written.
 type infoField struct {
 	word, name string
 	write      func(c *Client, filter store.Filter, info *store.Info)
 }
 
-// infoFields are RedisBloom's five, which BF.INFO answers with when it is not
-// asked for one, and behind them ours.
+// infoFields are RedisBloom's five, which BF.INFO returns if none is selected, followed
+// by our own.
 var infoFields = []infoField{
 	{"CAPACITY", "Capacity", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(info.Room)) }},
 	{"SIZE", "Size", func(c *Client, _ store.Filter, info *store.Info) { c.w.Integer(int64(info.Bytes)) }},
@@ -33,8 +33,8 @@ var infoFields = []infoField{
 	{"RATE", "Rate", func(c *Client, filter store.Filter, _ *store.Info) { c.w.Double(filter.Report().Rate) }},
 	{"FILL", "Fill", func(c *Client, filter store.Filter, _ *store.Info) { c.w.Double(filter.Report().Fill) }},
 	{"FULLAT", "Full at", func(c *Client, _ store.Filter, info *store.Info) {
-		// The number of keys at which a filter without growth refuses more: of a
-		// window, in the newest of its generations. There is none where it grows.
+		// The number of keys at which a filter without growth refuses more; for a
+		// window, in its newest generation. Null if the filter grows.
 		if info.Growth != 0 {
 			c.w.Null()
 			return
@@ -93,7 +93,7 @@ func (c *Client) bfCard(args [][]byte) {
 	case err != nil:
 		c.storeError(err)
 	default:
-		c.w.Integer(int64(min(filter.Info().Items, math.MaxInt64))) // a dump may say more
+		c.w.Integer(int64(min(filter.Info().Items, math.MaxInt64))) // a dump may claim more
 	}
 }
 

@@ -7,19 +7,18 @@ import (
 	"github.com/bloomery/bloom/internal/resp"
 )
 
-// What all connections have in their buffers together has a limit: commands of
-// which a part has come, what is queued after MULTI, and replies that were not
-// taken. When it is exceeded, the connection that holds most is closed, as Redis
-// does by maxmemory-clients.
+// The buffers of all connections together have a limit: incomplete commands, commands
+// queued after MULTI, and unread replies. When it is exceeded, the connection that
+// holds the most is closed, as Redis does by maxmemory-clients.
 
-// trickleBytes is the least room for more of a command that has begun.
+// trickleBytes is the least room made for the rest of an incomplete command.
 const trickleBytes = 2 << 10
 
-// countedBytes is how much a connection may have in its buffers without being
-// counted. Most have less, and cost nothing.
+// countedBytes is how much a connection may buffer without being counted. Most
+// connections buffer less and cost nothing.
 const countedBytes = 64 << 10
 
-// held is what the client's own buffers take now.
+// held returns the current size of the client's own buffers.
 func (c *Client) held() int {
 	n := cap(c.in) + c.outCap + cap(c.w.Buf)
 	if c.multi != nil {
@@ -28,9 +27,9 @@ func (c *Client) held() int {
 	return n
 }
 
-// count tells the server that the client's buffers take n bytes. It reports false
-// if that is too much for all together, and this client has the most: then it has
-// to be closed. If another one has, that is closed.
+// count records that the client's buffers take n bytes. If all buffers together then
+// take too much, the client that holds the most is closed; if that is this one, count
+// returns false and the caller has to close it.
 func (c *Client) count(n int) bool {
 	if n <= countedBytes {
 		n = 0
@@ -41,8 +40,8 @@ func (c *Client) count(n int) bool {
 	return c.recount(&c.buffered, n)
 }
 
-// countPushed is count of what was pushed and is not sent yet. Any goroutine may
-// call it.
+// countPushed is count for messages that were pushed and are not sent yet. Any
+// goroutine may call it.
 func (c *Client) countPushed(n int) bool {
 	if n <= countedBytes {
 		n = 0
@@ -54,16 +53,17 @@ func (c *Client) countPushed(n int) bool {
 }
 
 func (c *Client) recount(counted *atomic.Int64, n int) bool {
-	if n > 0 && c.isKilled() { // it was counted out
+	if n > 0 && c.isKilled() { // it is no longer counted
 		return true
 	}
 	return c.server.buffers(c, int64(n)-counted.Swap(int64(n)))
 }
 
-// allBuffered is what the client was counted for last. Any goroutine may call it.
+// allBuffered returns the bytes that the client was last counted with. Any goroutine
+// may call it.
 func (c *Client) allBuffered() int64 { return c.buffered.Load() + c.bufferedPushes.Load() }
 
-// buffers adds to what all connections have in their buffers.
+// buffers adds to the total of all connections' buffers.
 func (s *Server) buffers(c *Client, more int64) bool {
 	limit := int64(s.limits.Load().BufferBytes)
 	if s.buffered.Add(more) <= limit || more <= 0 {
@@ -76,7 +76,7 @@ func (s *Server) buffers(c *Client, more int64) bool {
 		}
 	})
 	switch {
-	case largest == nil || largest.allBuffered() == 0: // what was too much is on its way out
+	case largest == nil || largest.allBuffered() == 0: // the excess is being released already
 		return true
 	case largest == c:
 		return false
@@ -85,8 +85,8 @@ func (s *Server) buffers(c *Client, more int64) bool {
 	return true
 }
 
-// dropLargest closes the client because its buffers are the largest, and those of
-// all take too much. Any goroutine may call it.
+// dropLargest closes the client, whose buffers are the largest, because all buffers
+// together take too much. Any goroutine may call it.
 func (c *Client) dropLargest() {
 	if !c.drop() {
 		return
@@ -95,15 +95,15 @@ func (c *Client) dropLargest() {
 	s.metrics.refuse(limitBuffers)
 	s.log.Warn("closed the client with the largest buffers: all clients together hold too much", "client", c.addr,
 		"bytes", c.allBuffered(), "limit", limitNames[limitBuffers])
-	// It is gone as soon as it looks; nobody else is to be closed for it.
+	// It closes at its next turn; do not close another client in the meantime.
 	s.buffered.Add(-c.buffered.Swap(0) - c.bufferedPushes.Swap(0))
 }
 
-// growInput makes room to read more of what the client sends, least bytes if it is
-// not known how many will come: as much again as there is, so that a long command
-// takes few reads; and where that is more than the argument needs which is coming,
-// a quarter. So memory follows what has come, and not what a client claims. It is
-// false if there is no room in the buffers of all, and then the client has been told.
+// growInput makes room to read more of what the client sends, least bytes if the length
+// of the rest is unknown. It doubles the buffer, so that a long command takes few
+// reads; if the current argument needs less, it grows by what is needed or a quarter,
+// whichever is more. So memory follows what was received, not what a client claims. It
+// returns false, after answering the client, if the buffers of all clients are full.
 func (c *Client) growInput(least int) bool {
 	if !c.inputIsShort(least) {
 		return true
@@ -119,7 +119,7 @@ func (c *Client) growInput(least int) bool {
 	return true
 }
 
-// inputNeed is how many bytes are to come, least if that is not known.
+// inputNeed returns how many bytes are missing, least if that is unknown.
 func (c *Client) inputNeed(least int) int {
 	if claimed := c.parser.Need() - len(c.in); claimed > 0 {
 		return claimed
@@ -127,17 +127,17 @@ func (c *Client) inputNeed(least int) int {
 	return least
 }
 
-// inputIsShort reports whether growInput has to make room.
+// inputIsShort reports whether growInput must make room.
 func (c *Client) inputIsShort(least int) bool {
 	return cap(c.in)-len(c.in) < min(c.inputNeed(least), least)
 }
 
-// keptInput is how much room a client keeps that sends one long command after the
-// other.
+// keptInput is how much room is kept for a client that sends one long command after
+// another.
 const keptInput = 1 << 20
 
-// eat takes n bytes off the front of what has come, and gives back the room that a
-// long command has needed.
+// eat removes n bytes from the front of the input, and frees the room that a long
+// command needed.
 func (c *Client) eat(n int) {
 	rest := c.in[n:]
 	if cap(c.in) > keptInput && len(rest) < cap(c.in)/4 {
@@ -147,10 +147,10 @@ func (c *Client) eat(n int) {
 	c.in = c.in[:copy(c.in, rest)]
 }
 
-// setOut makes replies what could not be sent yet.
+// setOut sets the replies that could not be sent yet.
 func (c *Client) setOut(replies []byte) { c.out, c.outCap = replies, cap(replies) }
 
-// sentOut takes off what was sent. A buffer of which little is left is given back.
+// sentOut removes n bytes that were sent. A buffer that is nearly empty is freed.
 func (c *Client) sentOut(n int) {
 	c.out = c.out[n:]
 	if len(c.out) == 0 || c.outCap > countedBytes && len(c.out) < min(c.outCap/4, pieceBytes) {
@@ -158,22 +158,22 @@ func (c *Client) sentOut(n int) {
 	}
 }
 
-// refuseInput answers that what the client sends is no command, or too much, and
-// closes the connection when the client has taken the answer.
+// refuseInput replies that the input is not a command, or too long, and closes the
+// connection once the client has read the reply.
 func (c *Client) refuseInput(text string) {
 	c.w.Error(text)
 	c.lingers = true
 	c.end()
 }
 
-// refuseProtocol is refuseInput for an error of the parser. If it is a limit that
-// was in the way, the answer says which.
+// refuseProtocol is refuseInput for an error of the parser. If a limit was exceeded,
+// the reply names it.
 func (c *Client) refuseProtocol(err error) {
 	text := "ERR " + err.Error()
 	over, most := c.parser.Exceeded()
 	if l := c.limitOf(over); l != limitCount {
 		c.server.metrics.refuse(l)
-		if l == limitUnauthenticated { // whatever a command had too much of
+		if l == limitUnauthenticated { // whichever part of the command was too long
 			most = c.server.limits.Load().UnauthenticatedBytes
 		}
 		text += limitSuffix(l, most)
@@ -181,7 +181,8 @@ func (c *Client) refuseProtocol(err error) {
 	c.refuseInput(text)
 }
 
-// limitOf is the limit behind one of the parser's, limitCount if there is none.
+// limitOf returns the server's limit for one of the parser's, limitCount if there is
+// none.
 func (c *Client) limitOf(over resp.Limit) limit {
 	if over != resp.NoLimit && c.access == accessNone {
 		return limitUnauthenticated

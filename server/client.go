@@ -12,7 +12,7 @@ import (
 type access uint8
 
 const (
-	accessNone access = iota // it has to send a password first
+	accessNone access = iota // a password is required first
 	accessRead
 	accessFull
 )
@@ -22,12 +22,12 @@ type replyMode uint8
 
 const (
 	replyAll  replyMode = iota
-	replySkip           // not to the next command
+	replySkip           // no reply to the next command
 	replyNone
 )
 
-// A Client is a connection and its state. It belongs to the goroutine that
-// executes its commands; what others may use says so.
+// A Client is a connection and its state. It belongs to the goroutine that executes its
+// commands, except for what says otherwise.
 type Client struct {
 	server *Server
 	id     int64
@@ -35,7 +35,7 @@ type Client struct {
 	laddr  string // of ours
 	since  time.Time
 
-	// w is where handlers answer. Its protocol is changed by setProtocol.
+	// w is where handlers write replies. setProtocol changes its protocol.
 	w resp.Writer
 
 	// batch is what executes the client's commands.
@@ -44,24 +44,24 @@ type Client struct {
 	access    access
 	db        int       // by SELECT; databases.go
 	replies   replyMode // see dispatch
-	ending    bool      // close when what was answered is sent; no command is executed any more
-	unchanged bool      // set by a command that writes and has changed nothing; see call
-	lingers   bool      // and what comes yet is read and thrown away for a while: see lingerTime
+	ending    bool      // execute no more commands; close when the replies are sent
+	unchanged bool      // set by a writing command that changed nothing; see call
+	lingers   bool      // when ending, read and discard further input for a while: see lingerTime
 
 	multi    *transaction // nil unless in MULTI; multi.go
 	tracking tracking     // CLIENT TRACKING; tracking.go
 
-	// slow is set when a command of this client cannot go into a run: refreshed by
-	// settle.
+	// slow is set when commands of this client cannot go into a run. settle updates it.
 	slow bool
 
 	parser resp.Parser
-	in     []byte // what has come and is not a whole command yet
-	out    []byte // what could not be sent yet; see setOut
-	outCap int    // of the buffer that out is a part of
+	in     []byte // input that is not a complete command yet
+	out    []byte // replies that could not be sent yet; see setOut
+	outCap int    // capacity of the buffer that out is a slice of
 
-	// detour is a long command that has to be executed, or is being executed, before
-	// anything else of this client. away is set while it is; any goroutine may read it.
+	// detour is a long command that must be executed, or is being executed, before
+	// anything else from this client. away is set while it runs; any goroutine may read
+	// it.
 	detour *detour
 	away   atomic.Bool
 
@@ -71,19 +71,19 @@ type Client struct {
 	about about // guarded by mu
 
 	pushMu sync.Mutex
-	pushed []byte // guarded by pushMu: messages of other goroutines, not sent yet
+	pushed []byte // guarded by pushMu: messages from other goroutines, not sent yet
 	killed bool   // guarded by pushMu
 
-	// What the buffers were counted as, see buffers.go: the client's own, and pushed.
+	// The counted sizes of the buffers, see buffers.go: the client's own, and pushed.
 	buffered       atomic.Int64
 	bufferedPushes atomic.Int64
 
-	lastActive  atomic.Int64 // seconds since 1970, of what came last
+	lastActive  atomic.Int64 // seconds since 1970, of the last input
 	lastCommand atomic.Pointer[Command]
 }
 
-// about is what a client lets others know: CLIENT LIST. The zero value is that
-// of a client that has said nothing.
+// about is what other goroutines may see of a client, for CLIENT LIST. The zero value
+// is that of a client that has set nothing.
 type about struct {
 	name       string // CLIENT SETNAME
 	libName    string // CLIENT SETINFO
@@ -93,56 +93,55 @@ type about struct {
 	db         int
 }
 
-// transport is how a client's bytes go. All methods may be called by any
-// goroutine.
+// transport carries a client's bytes. Any goroutine may call its methods.
 type transport interface {
-	start()   // begins to serve the client
-	discard() // ends what has not been started
-	wake()    // sends what was pushed, or ends a client that was killed
-	stop()    // executes what has come, answers and closes
-	retime()  // looks at Limits.Idle anew
+	start()   // starts serving the client
+	discard() // releases a transport that was not started
+	wake()    // sends what was pushed, or closes a killed client
+	stop()    // executes what was received, replies and closes
+	retime()  // applies a changed Limits.Idle
 }
 
-// describe changes what others know of the client. Any goroutine may call it.
+// describe changes what others see of the client. Any goroutine may call it.
 func (c *Client) describe(change func(*about)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	change(&c.about)
 }
 
-// description returns what others know of the client. Any goroutine may call it.
+// description returns what others see of the client. Any goroutine may call it.
 func (c *Client) description() about {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.about
 }
 
-// setProtocol is HELLO's: 2 or 3.
+// setProtocol sets the protocol, 2 or 3, for HELLO.
 func (c *Client) setProtocol(version int) {
 	c.w.Protocol = version
 	c.describe(func(a *about) { a.protocol = version })
 }
 
-// setDB is SELECT's.
+// setDB sets the database, for SELECT.
 func (c *Client) setDB(db int) {
 	c.db = db
 	c.describe(func(a *about) { a.db = db })
 }
 
-// settle has to be called when multi, replies, access, db or tracking have changed;
-// dispatch does after every command that is not in a run.
+// settle must be called when multi, replies, access, db or tracking have changed;
+// dispatch calls it after every command that is not in a run.
 func (c *Client) settle() {
 	c.slow = c.multi != nil || c.replies != replyAll || c.access != accessFull || c.tracking.on || c.db != 0 || c.ending
 }
 
-// end closes the connection when all that was answered is sent.
+// end closes the connection once all replies are sent.
 func (c *Client) end() {
 	c.ending = true
 	c.slow = true
 }
 
-// push sends the client a message that write makes, behind the replies to what it
-// is executing. Any goroutine may call it.
+// push sends the client a message that write composes, after the replies to the
+// commands being executed. Any goroutine may call it.
 func (c *Client) push(protocol int, write func(w *resp.Writer)) {
 	c.pushMu.Lock()
 	w := resp.Writer{Buf: c.pushed, Protocol: protocol}
@@ -161,8 +160,8 @@ func (c *Client) push(protocol int, write func(w *resp.Writer)) {
 	c.transport.wake()
 }
 
-// dropUnread closes a client that leaves so many bytes unread, and says so, once.
-// Any goroutine may call it.
+// dropUnread closes a client that leaves unread bytes unread, and logs it once. Any
+// goroutine may call it.
 func (c *Client) dropUnread(unread int) {
 	if c.drop() {
 		c.server.stats.dropped.Add(1)
@@ -171,7 +170,7 @@ func (c *Client) dropUnread(unread int) {
 }
 
 // drop closes a client without sending what was pushed, and reports whether it was
-// not closed already. Any goroutine may call it.
+// still open. Any goroutine may call it.
 func (c *Client) drop() bool {
 	c.pushMu.Lock()
 	known := c.killed
@@ -181,9 +180,9 @@ func (c *Client) drop() bool {
 	return !known
 }
 
-// fits reports whether the client may be left n bytes more to read. If not, it is
-// closed, and a command that is being executed should end. Commands that answer
-// with many values ask before each; all others are asked for by the batch.
+// fits reports whether the client may have n more bytes of unread replies. If not, the
+// client is closed, and the current command should end. Commands that return many
+// values call fits before each; for all others the batch calls it.
 func (c *Client) fits(n int) bool {
 	unread := len(c.w.Buf) + len(c.out) + n
 	switch {
@@ -207,8 +206,8 @@ func (c *Client) takePushed() (pushed []byte, killed bool) {
 	return pushed, c.killed
 }
 
-// isKilled reports whether the client is to be closed, whatever it was promised.
-// Any goroutine may call it.
+// isKilled reports whether the client is to be closed at once, with replies unsent. Any
+// goroutine may call it.
 func (c *Client) isKilled() bool {
 	c.pushMu.Lock()
 	defer c.pushMu.Unlock()

@@ -65,8 +65,8 @@ func (c *Client) clientSetInfo(args [][]byte) {
 	c.w.SimpleString("OK")
 }
 
-// line describes the client as CLIENT LIST does. What a Go program cannot know,
-// or nobody asks for, is zero. Any goroutine may call it.
+// line describes the client as CLIENT LIST does. Fields that a Go program cannot know,
+// or that nobody uses, are zero. Any goroutine may call it.
 func (c *Client) line() string {
 	a := c.description()
 	shown := &c.tracking.shown
@@ -84,7 +84,7 @@ func (c *Client) line() string {
 		flags += "T"
 	}
 	if c.away.Load() {
-		flags += "b" // blocked, which comes closest
+		flags += "b" // blocked is the closest match
 	}
 	if flags == "" {
 		flags = "N"
@@ -144,7 +144,7 @@ func (c *Client) clientList(args [][]byte) {
 	c.w.Verbatim("txt", list.String())
 }
 
-// clientKill is CLIENT KILL addr, or CLIENT KILL with filters.
+// clientKill executes CLIENT KILL addr, or CLIENT KILL with filters.
 func (c *Client) clientKill(args [][]byte) {
 	if len(args) == 3 {
 		killed := false
@@ -176,7 +176,7 @@ func (c *Client) clientKill(args [][]byte) {
 	c.w.Integer(killed)
 }
 
-// killOther closes a connection, which may be this one: then after the reply.
+// killOther closes a connection; if it is the client's own, after the reply.
 func (c *Client) killOther(other *Client) {
 	if other == c {
 		c.end()
@@ -185,7 +185,7 @@ func (c *Client) killOther(other *Client) {
 	}
 }
 
-// killFilter reads pairs of a filter and its value. All have to match.
+// killFilter reads pairs of a filter and its value. All filters must match.
 func (s *Server) killFilter(pairs [][]byte) (matches func(*Client) bool, skipSelf bool, refusal string) {
 	if len(pairs)%2 != 0 {
 		return nil, false, textSyntax
@@ -232,12 +232,13 @@ func (s *Server) killFilter(pairs [][]byte) (matches func(*Client) bool, skipSel
 	}, skipSelf, ""
 }
 
-// isClientType reports whether Redis knows such clients. Here all are normal.
+// isClientType reports whether Redis has clients of this type. Here all clients are
+// normal.
 func isClientType(name string) bool {
 	return slices.Contains([]string{"normal", "master", "replica", "slave", "pubsub"}, strings.ToLower(name))
 }
 
-// onOff reads ON or OFF and answers an error for anything else.
+// onOff reads ON or OFF, and replies with an error to anything else.
 func (c *Client) onOff(arg []byte) (on, ok bool) {
 	switch {
 	case is(arg, "ON"):
@@ -263,8 +264,8 @@ func (c *Client) clientNoTouch(args [][]byte) {
 	}
 }
 
-// clientReply sets what dispatch does with replies: it takes away the OK of OFF
-// and SKIP, too.
+// clientReply sets what dispatch does with replies. The OK of OFF and SKIP is
+// suppressed, too.
 func (c *Client) clientReply(args [][]byte) {
 	switch {
 	case is(args[2], "ON"):

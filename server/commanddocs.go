@@ -8,7 +8,7 @@ type commandText struct {
 	arguments           []Argument
 }
 
-// helpText is for HELP of all commands with subcommands.
+// helpText is the text of HELP, for every command with subcommands.
 var helpText = commandText{"Lists the subcommands.", "O(1)", nil}
 
 // commandTexts are the texts by name, in the order of commandRows.
@@ -277,12 +277,12 @@ func text(name string) Argument       { return Argument{Name: name, Type: "strin
 func integerArg(name string) Argument { return Argument{Name: name, Type: "integer"} }
 func double(name string) Argument     { return Argument{Name: name, Type: "double"} }
 
-// word is an argument that is a word of its own.
+// word returns an argument that is a literal word.
 func word(token string) Argument {
 	return Argument{Name: strings.ToLower(token), Type: "pure-token", Token: token}
 }
 
-// oneOf is one of some arguments, and block all of them.
+// oneOf returns a choice of one of some arguments, block a sequence of all of them.
 func oneOf(name string, arguments ...Argument) Argument {
 	return Argument{Name: name, Type: "oneof", Arguments: arguments}
 }

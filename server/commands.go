@@ -2,17 +2,17 @@ package server
 
 import "time"
 
-// A row is what the table says of a command, in one line. What COMMAND DOCS says
-// besides stands in commanddocs.go.
+// A row is a command's entry in the table, one line each. The texts of COMMAND DOCS are
+// in commanddocs.go.
 type row struct {
-	name       string // of a subcommand behind its parent's: client|setname
+	name       string // a subcommand's with its parent's: client|setname
 	handler    func(c *Client, args [][]byte)
 	arity      int // as Command.Arity
 	flags      Flags
 	keys       keySpan
 	categories string // of ACL, in the order of COMMAND INFO
 	group      string
-	since      string // the version of Redis, or of RedisBloom, that had it first
+	since      string // the version of Redis, or of RedisBloom, that introduced it
 }
 
 // A keySpan is where the keys are: the first, the last and the step, as in [Command].
@@ -24,11 +24,11 @@ var (
 	key2     = keySpan{2, 2, 1} // of a subcommand
 	keys12   = keySpan{1, 2, 1}
 	keys     = keySpan{1, -1, 1}
-	keyPairs = keySpan{1, -1, 2} // each with a value
+	keyPairs = keySpan{1, -1, 2} // each followed by a value
 )
 
-// commandRows is the table of commands. Subcommands stand below their command, in the
-// order of its HELP.
+// commandRows is the table of commands. Subcommands follow their command, in the order
+// of its HELP.
 var commandRows = []row{
 	// Filters.
 	{"bf.reserve", (*Client).bfReserve, -4, Write | DenyMemory | Module, key1, "write fast bloom", "module", "1.0.0"},

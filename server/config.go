@@ -13,26 +13,26 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// A parameter is one of CONFIG's.
+// A parameter is a parameter of CONFIG.
 type parameter struct {
 	get func(s *Server) string
 
-	// set changes what is to be the new state, or returns why not. It is nil for
-	// what is set on the command line.
+	// set changes the new settings, or returns why it cannot. It is nil for parameters
+	// of the command line.
 	set func(to *settings, value string) error
 }
 
-// settings are what CONFIG SET can change.
+// settings are the values that CONFIG SET can change.
 type settings struct {
 	filter store.Spec
 	limits Limits
 }
 
-// A fixed parameter has one value, which CONFIG SET may repeat.
+// fixed returns a parameter with one value, which CONFIG SET may repeat.
 func fixed(value string) parameter { return parameter{get: func(*Server) string { return value }} }
 
-// parameters are what CONFIG knows: RedisBloom's defaults for new filters, our
-// limits under Redis's names, and what clients ask for. The secrets are not there.
+// parameters are those that CONFIG knows: RedisBloom's defaults for new filters, our
+// limits under Redis's names, and what clients ask for. Secrets are not among them.
 var parameters = map[string]parameter{
 	"bf-error-rate": {
 		get: func(s *Server) string { return strconv.FormatFloat(s.filter.Load().Rate, 'g', -1, 64) },
@@ -103,7 +103,7 @@ var parameters = map[string]parameter{
 	"client-output-buffer-limit": {get: func(s *Server) string { return "normal " + strconv.Itoa(s.limits.Load().OutputBytes) + " 0 0" }},
 }
 
-// between reads a whole number of a range.
+// between reads a whole number in a range.
 func between(value string, from, to int64) (int64, error) {
 	n, ok := integer([]byte(value))
 	if !ok {
@@ -115,7 +115,7 @@ func between(value string, from, to int64) (int64, error) {
 	return n, nil
 }
 
-// configGet answers the parameters that match any of the patterns, by name.
+// configGet replies with the parameters that match any of the patterns, sorted by name.
 func (c *Client) configGet(args [][]byte) {
 	var names []string
 	patterns := make([]*glob, len(args)-2)
@@ -138,7 +138,7 @@ func (c *Client) configGet(args [][]byte) {
 	}
 }
 
-// configSet changes all of the parameters, or none.
+// configSet changes all the given parameters, or none.
 func (c *Client) configSet(args [][]byte) {
 	if len(args)%2 != 0 {
 		c.w.Error(textSyntax)

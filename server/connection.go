@@ -17,8 +17,8 @@ func (c *Client) ping(args [][]byte) {
 
 func (c *Client) echo(args [][]byte) { c.w.Bulk(args[1]) }
 
-// hello is HELLO [version [AUTH user password] [SETNAME name]]. Nothing is
-// changed unless all of it is right.
+// hello executes HELLO [version [AUTH user password] [SETNAME name]]. It changes
+// nothing unless every part is valid.
 func (c *Client) hello(args [][]byte) {
 	version := c.w.Protocol
 	var user, password, name []byte
@@ -67,7 +67,7 @@ func (c *Client) hello(args [][]byte) {
 		c.describe(func(a *about) { a.name = string(name) })
 	}
 	if version == 2 {
-		c.stopTracking() // RESP2 has no way to tell
+		c.stopTracking() // RESP2 has no invalidation messages
 	}
 	c.setProtocol(version)
 	c.w.Map(7)
@@ -94,7 +94,7 @@ func (c *Client) selectDB(args [][]byte) {
 	}
 }
 
-// database reads the number of a database. If it is none, the client is told so.
+// database reads the number of a database, and replies with an error if it is not one.
 func (c *Client) database(arg []byte) (db int, ok bool) {
 	n, ok := integer(arg)
 	switch {

@@ -7,14 +7,14 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// databases is how many SELECT knows, as many as a Redis of default settings.
+// databases is the number of databases, that of Redis by default.
 const databases = store.Groups
 
-// The store has one set of names. A name in database 0 is kept as it is, one in
-// another database behind three bytes: NUL, the number as a hexadecimal digit, and
-// a colon. So database 0, which is all that most clients ever see, costs nothing;
-// and whoever sends such bytes there reaches into another database, which is no
-// secret: databases keep names apart, not users.
+// The store has one set of names. A name in database 0 is stored as it is; in any other
+// database it is prefixed with three bytes: NUL, the number as a hexadecimal digit, and
+// a colon. So database 0, the only one that most clients ever use, costs nothing. A
+// client that sends such a prefix in database 0 reaches into another database. That is
+// no leak: databases separate names, not users.
 const scopeBytes = 3
 
 func scopedName(db int, key []byte) []byte {
@@ -24,7 +24,7 @@ func scopedName(db int, key []byte) []byte {
 	return append([]byte{0, "0123456789abcdef"[db], ':'}, key...)
 }
 
-// splitName takes apart what scopedName has made.
+// splitName undoes scopedName.
 func splitName(name string) (db int, key string) {
 	if len(name) >= scopeBytes && name[0] == 0 && name[2] == ':' {
 		if db := strings.IndexByte("0123456789abcdef", name[1]); db > 0 {
@@ -34,7 +34,8 @@ func splitName(name string) (db int, key string) {
 	return 0, name
 }
 
-// scope returns the arguments of a command with its keys as the store knows them.
+// scope returns the arguments of a command, with the keys as they are named in the
+// store.
 func (c *Client) scope(cmd *Command, args [][]byte) [][]byte {
 	if c.db == 0 || cmd.FirstKey == 0 {
 		return args
@@ -50,8 +51,8 @@ func (c *Client) scope(cmd *Command, args [][]byte) [][]byte {
 	return scoped
 }
 
-// list is the store's List, and nameCount its Len, without what long commands are
-// making; see makeAside.
+// list is the store's List, and nameCount its Len, without the filters that long
+// commands are making; see makeAside.
 func (s *Server) list(cursor uint64, count int) (names []string, next uint64) {
 	names, next = s.store.List(cursor, count)
 	return slices.DeleteFunc(names, isAside), next
@@ -59,8 +60,8 @@ func (s *Server) list(cursor uint64, count int) (names []string, next uint64) {
 
 func (s *Server) nameCount() int { return max(s.store.Len()-int(s.aside.Load()), 0) }
 
-// allNames calls yield with the names of the store, of all databases, until it is
-// false. A name that is there all the while comes once or more.
+// allNames calls yield with the names of the store, of all databases, until it returns
+// false. A name that exists throughout comes at least once.
 func (s *Server) allNames(yield func(name string) bool) {
 	for cursor := uint64(0); ; {
 		names, next := s.list(cursor, 1000)
@@ -76,7 +77,7 @@ func (s *Server) allNames(yield func(name string) bool) {
 	}
 }
 
-// groupNames lets the store count the names of each database, if it can.
+// groupNames makes the store count the names of each database, if it can.
 func (s *Server) groupNames() {
 	if st, ok := s.store.(store.Grouper); ok {
 		st.GroupNames(func(name string) int {
@@ -86,8 +87,8 @@ func (s *Server) groupNames() {
 	}
 }
 
-// keysIn returns the number of names in each database. A store that does not count
-// them is asked for all.
+// keysIn returns the number of names in each database. If the store does not count
+// them, it lists them all.
 func (s *Server) keysIn() (count [databases]int) {
 	if st, ok := s.store.(store.Grouper); ok {
 		for db := range count {
@@ -103,7 +104,7 @@ func (s *Server) keysIn() (count [databases]int) {
 	return count
 }
 
-// scoped reports whether there are names in other databases than one.
+// scoped reports whether any database other than but has names.
 func (s *Server) scoped(but int) bool {
 	for db, n := range s.keysIn() {
 		if n > 0 && db != but {

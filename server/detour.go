@@ -13,49 +13,47 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// A command whose time grows with the size of a filter, or with how many names there
-// are, would let everybody else wait if a loop executed it. Its client is sent on a
-// detour instead. The batch ends, is committed, and its replies are sent; then a
-// goroutine executes the command, without [Server.alone], and commits. Until it is
-// done, nothing more is read or executed of this client, so the order of its commands
-// and of their replies is what it always was. Others go on.
+// A command whose time grows with the size of a filter, or with the number of names,
+// would make every other client wait if a loop executed it. Its client takes a detour
+// instead. The batch ends, is committed, and its replies are sent; then a goroutine
+// executes the command, without [Server.alone], and commits. Until it is done, nothing
+// more from this client is read or executed, so the order of its commands and replies
+// is kept. Other clients continue.
 //
-// What such a command has to do in one step for everyone who looks, it does by
-// [Client.inOneStep]. In a transaction it is executed as all others, and everybody
-// waits.
+// Changes that must appear atomic are made in [Client.inOneStep]. In a transaction,
+// such a command is executed like any other, and everybody waits.
 type detour struct {
-	command *Command // nil: there is none, but a long argument is to be read
-	args    [][]byte // as dispatch had them, of what the client has sent
-	silent  bool     // by CLIENT REPLY: not answered
+	command *Command // nil: no command yet, a long argument is to be read
+	args    [][]byte // as in dispatch, slices of what the client has sent
+	silent  bool     // no reply, by CLIENT REPLY
 }
 
-// maxDetours is how many long commands are executed at a time. The others wait for
-// their turn. Each may have a chunk of a dump in hand, and copies of it.
+// maxDetours is how many long commands are executed at a time. The others wait. Each
+// may hold a chunk of a dump, and copies of it.
 const maxDetours = 4
 
-// manyArguments is how many a command has at most that a loop executes. What grows
-// with its arguments is long with more of them: this many are a millisecond or so.
+// manyArguments is the most arguments of a command that a loop executes, about a
+// millisecond's worth. A command with more takes a detour.
 const manyArguments = 16 << 10
 
-// isLong reports whether a command is for a detour. With the flag Alone it is not:
-// everybody waits for such a command in any case.
+// isLong reports whether a command takes a detour. Commands with the flag Alone do not:
+// everybody waits for those in any case.
 func (cmd *Command) isLong(args [][]byte) bool {
 	return cmd.Flags.Has(Long) || len(args) > manyArguments && !cmd.Flags.Has(Alone)
 }
 
-// keepArguments copies the arguments, for a transport that needs the memory of what
-// was sent.
+// keepArguments copies the arguments, for a transport that reuses its input buffer.
 func (d *detour) keepArguments() {
 	for i, arg := range d.args {
 		d.args[i] = bytes.Clone(arg)
 	}
 }
 
-// pieceBytes is how much is copied at a time, where much has to be: neither Go's
-// scheduler nor its collector interrupts a copy, and others would wait for the end.
+// pieceBytes is how much of a large copy is done at a time: neither Go's scheduler nor
+// its collector interrupts a copy, and others would wait for its end.
 const pieceBytes = 1 << 20
 
-// appendPieces appends what may be much.
+// appendPieces appends data that may be large.
 func appendPieces(to, what []byte) []byte {
 	to = slices.Grow(to, len(what))
 	for len(what) > pieceBytes {
@@ -66,19 +64,19 @@ func appendPieces(to, what []byte) []byte {
 	return append(to, what...)
 }
 
-// bulk answers with what may be much.
+// bulk replies with a value that may be large.
 func (c *Client) bulk(value []byte) {
 	c.w.Buf = slices.Grow(c.w.Buf, len(value)+bulkOverhead)
 	c.w.Buf = fmt.Appendf(c.w.Buf, "$%d\r\n", len(value))
 	c.w.Buf = append(appendPieces(c.w.Buf, value), "\r\n"...)
 }
 
-// bulkOverhead is more than a bulk string takes beside its bytes.
+// bulkOverhead is more than a bulk string takes in addition to its bytes.
 const bulkOverhead = 32
 
-// takeDetour executes the long command of a client that has one, and commits. If there
-// is an error, the answer must not be sent. The caller is the only one that uses the
-// client, and has no lock.
+// takeDetour executes the client's long command, if it has one, and commits. If it
+// returns an error, the reply must not be sent. The caller has the client to itself,
+// and holds no lock.
 func (s *Server) takeDetour(c *Client) error {
 	c.away.Store(true)
 	defer c.away.Store(false)
@@ -103,8 +101,8 @@ func (s *Server) takeDetour(c *Client) error {
 	return err
 }
 
-// inOneStep calls step while nobody else executes a command. It is for handlers of
-// long commands: in a transaction nobody does anyway.
+// inOneStep calls step while no other command is executed. It is for handlers of long
+// commands; in a transaction no other command is executed anyway.
 func (c *Client) inOneStep(step func() error) error {
 	if c.batch.detours {
 		c.server.alone.Lock()
@@ -113,8 +111,9 @@ func (c *Client) inOneStep(step func() error) error {
 	return step()
 }
 
-// beginChange is called before a long command writes. It may show what it does bit by
-// bit, so EXEC fails for all who watch its keys, or begin to before endChange.
+// beginChange is called before a long command writes. Its changes may become visible
+// one by one, so EXEC fails for every client that watches its keys now or begins to
+// before endChange.
 func (s *Server) beginChange(cmd *Command, args [][]byte) {
 	o := &s.observed
 	o.mu.Lock()
@@ -141,21 +140,21 @@ func (s *Server) endChange(cmd *Command, args [][]byte) {
 	})
 }
 
-// isAside reports whether a long command is making the filter of that name. Nobody is
-// shown it.
+// isAside reports whether the name is that of a filter that a long command is making.
+// Such names are never shown.
 func isAside(name string) bool { return strings.HasPrefix(name, store.UnfinishedPrefix) }
 
-// errFlushed is makeAside's when somebody else has taken the name that nobody is shown
-// away: only FLUSHALL and FLUSHDB take away all there are.
+// errFlushed is makeAside's error when the hidden name was deleted, which only FLUSHALL
+// and FLUSHDB do.
 var errFlushed = errors.New("all keys were deleted while this one was being made: send the command again")
 
-// makeAside lets make fill a filter under a name that nobody is shown, and then gives
-// it the name that was asked for, in one step; unless replace is set, only if nothing
-// has it, and else the error is ErrExists. When there is an error, nothing has changed.
+// makeAside calls make to fill a filter under a hidden name, and then renames it to
+// name in one step. Unless replace is set, the error is ErrExists if the name is taken.
+// If there is an error, nothing has changed.
 func (c *Client) makeAside(name []byte, replace bool, ends time.Time, make func(aside string) error) error {
 	s := c.server
 	aside := store.UnfinishedPrefix + strconv.FormatInt(c.id, 10)
-	s.store.Drop(s.ctx, aside) // of a server that has crashed
+	s.store.Drop(s.ctx, aside) // left by a server that crashed
 	s.aside.Add(1)
 	err := make(aside)
 	return c.inOneStep(func() error {

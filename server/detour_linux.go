@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// depart sends a client on its detour. Until welcome the loop uses nothing of the
-// client, but for the bytes that are to be sent before it.
+// depart sends a client on its detour. Until welcome, the loop does not touch the
+// client, except for the bytes that must be sent first.
 func (l *loop) depart(k *socket) {
 	c := k.client
 	k.away = true
@@ -25,8 +25,8 @@ func (l *loop) depart(k *socket) {
 	}()
 }
 
-// welcome takes a client back: it goes on with what came behind the long command,
-// and its replies are sent with the batch.
+// welcome takes a client back: execution continues with the input after the long
+// command, and its replies are sent with the batch.
 func (l *loop) welcome(k *socket) {
 	c := k.client
 	k.away, c.detour = false, nil
@@ -37,7 +37,7 @@ func (l *loop) welcome(k *socket) {
 	l.bytesIn += int64(k.filled)
 	k.broken = k.broken || k.lost
 	k.filled = 0
-	k.reading = true // c.w has an answer, or will have
+	k.reading = true // c.w has a reply, or will have
 	l.ready = append(l.ready, k)
 	l.eat(k)
 	l.watch(k)
@@ -46,8 +46,8 @@ func (l *loop) welcome(k *socket) {
 	}
 }
 
-// fill reads what has come of a long argument. When nothing more is there, it returns:
-// the loop waits for the rest, so that a slow client takes no goroutine.
+// fill reads the available part of a long argument and returns. The loop waits for the
+// rest, so that a slow client does not occupy a goroutine.
 func (k *socket) fill() {
 	c := k.client
 	for first := true; first || c.inputNeed(0) > longReadBytes; first = false {
@@ -64,7 +64,7 @@ func (k *socket) fill() {
 		case err != nil:
 			k.lost = true
 			return
-		case n == 0: // it sends no more, and may read yet what it asked for
+		case n == 0: // it sends no more, but may still read its replies
 			c.end()
 			return
 		}
@@ -74,7 +74,7 @@ func (k *socket) fill() {
 	}
 }
 
-// sendRest sends what is left of the replies to commands before the long one.
+// sendRest sends the remaining replies to the commands before the long one.
 func (l *loop) sendRest(k *socket) {
 	if len(k.rest) == 0 {
 		return
@@ -85,9 +85,8 @@ func (l *loop) sendRest(k *socket) {
 	l.watch(k)
 }
 
-// watch lets epoll tell what the loop waits for. Of a client that is away it waits
-// for nothing: that the other side is gone it is told nevertheless, but once, and not
-// again and again.
+// watch tells epoll which events the loop waits for. For a client that is away these
+// are none: epoll still reports that the other side is gone, but only once.
 func (l *loop) watch(k *socket) {
 	want := unix.EpollEvent{Fd: k.fd, Events: unix.EPOLLIN}
 	switch {
@@ -104,7 +103,7 @@ func (l *loop) watch(k *socket) {
 	}
 }
 
-// eat takes off what is executed of what has come.
+// eat removes the executed part of the input.
 func (l *loop) eat(k *socket) {
 	c := k.client
 	if k.eaten == 0 {

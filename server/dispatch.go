@@ -60,7 +60,7 @@ func (b *batch) dispatch(c *Client, cmd *Command, args [][]byte) {
 	c.settle()
 }
 
-// call executes a command that nothing speaks against: of dispatch, or of EXEC.
+// call executes a command that was admitted, for dispatch or EXEC.
 func (c *Client) call(cmd *Command, args [][]byte) {
 	s := c.server
 	c.lastCommand.Store(cmd)
@@ -77,12 +77,12 @@ func (c *Client) call(cmd *Command, args [][]byte) {
 	c.batch.tally.leave(cmd, c, at)
 	c.afterCall(cmd, args)
 	if cmd.Flags.Has(Write) && cmd.run == runNone && !c.unchanged && s.observers.Load() > 0 {
-		cmd.keys(args, func(key []byte) { s.keyWritten(c, key) }) // of runs, flushAdd has told
+		cmd.keys(args, func(key []byte) { s.keyWritten(c, key) }) // for runs, flushAdd has called it
 	}
 }
 
-// admit returns the row of a command, down to the subcommand, or why it is
-// refused. Both are missing when the client is to be closed without a word.
+// admit returns the row of a command, down to the subcommand, or why it is refused. It
+// returns neither if the client is to be closed without a reply.
 func (c *Client) admit(cmd *Command, args [][]byte) (row *Command, refusal string) {
 	if cmd == nil {
 		if is(args[0], "POST") || is(args[0], "HOST:") {
@@ -122,7 +122,7 @@ func (c *Client) admit(cmd *Command, args [][]byte) (row *Command, refusal strin
 	return cmd, ""
 }
 
-// forbidden is why the client may not execute a command, "" if it may.
+// forbidden returns why the client may not execute a command, "" if it may.
 func (c *Client) forbidden(cmd *Command) (refusal string) {
 	switch {
 	case c.access == accessNone && !cmd.Flags.Has(NoAuth):
@@ -133,19 +133,19 @@ func (c *Client) forbidden(cmd *Command) (refusal string) {
 	return ""
 }
 
-// arityError is the text for a command with too few or too many arguments.
+// arityError returns the error for too few or too many arguments.
 func (cmd *Command) arityError() string {
 	return "ERR wrong number of arguments for '" + cmd.fullName() + "' command"
 }
 
-// wrongArity answers that.
+// wrongArity replies with that error.
 func (c *Client) wrongArity(cmd *Command) { c.w.Error(cmd.arityError()) }
 
-// maxQuoted is how much of what a client sent is given back in an error.
+// maxQuoted is how many bytes of a client's input an error quotes.
 const maxQuoted = 128
 
-// unknownCommand is the text for a command that is not in the table. It quotes
-// the beginning.
+// unknownCommand returns the error for a command that is not in the table. It quotes
+// the beginning of the command.
 func unknownCommand(args [][]byte) string {
 	text := "ERR unknown command '" + clip(args[0]) + "', with args beginning with: "
 	for quoted := 0; len(args) > 1 && quoted < maxQuoted; {
@@ -159,7 +159,7 @@ func unknownCommand(args [][]byte) string {
 
 func clip(arg []byte) string { return string(arg[:min(len(arg), maxQuoted)]) }
 
-// storeError answers with an error of the store or of a filter.
+// storeError replies with an error of the store or of a filter.
 func (c *Client) storeError(err error) {
 	c.server.metrics.refuseMemory(err)
 	c.w.Error(storeErrorText(err))
@@ -179,12 +179,12 @@ func storeErrorText(err error) string {
 	return "ERR " + reason(err)
 }
 
-// reason is the message of an error without names of packages, which mean nothing
-// to a client.
+// reason returns the text of an error without package names, which mean nothing to a
+// client.
 func reason(err error) string { return human.TrimPrefixes(err.Error()) }
 
-// groupRefused is the group of commands that are in the table only so that they
-// are refused with a sentence. COMMAND does not list them.
+// groupRefused is the group of commands that are in the table only to be refused with
+// an explanation. COMMAND does not list them.
 const groupRefused = "refused"
 
 const (
@@ -196,16 +196,16 @@ const (
 	textNoSwapDB   = "ERR databases cannot be exchanged; BF.SWAP exchanges two filters"
 )
 
-// refuse returns a handler that answers with an error.
+// refuse returns a handler that replies with an error.
 func refuse(text string) func(*Client, [][]byte) {
 	return func(c *Client, _ [][]byte) { c.w.Error(text) }
 }
 
-// noScript answers EVALSHA. A client that is told that the script is not known sends
-// EVAL, and learns there that scripts are not supported.
+// noScript executes EVALSHA. The client sends EVAL when it hears that the script is
+// unknown, and that says that scripts are not supported.
 func noScript(c *Client, _ [][]byte) { c.w.Error("NOSCRIPT No matching script. Please use EVAL.") }
 
-// script is SCRIPT. A client may ask which scripts are loaded.
+// script executes SCRIPT. A client may ask which scripts are loaded: none.
 func (c *Client) script(args [][]byte) {
 	switch {
 	case is(args[1], "EXISTS") && len(args) > 2:

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Commands returns the table of commands, without those that are there only to be
-// refused. It is for programs that print documents.
+// Commands returns the table of commands, without those that are only refused. It is
+// for programs that print documents.
 func Commands() []*Command { return newTable().listed() }
 
 func (c *Client) commandAll([][]byte) { c.commandInfos(c.server.commands.listed()) }
 
-// Syntax is the command with its arguments as documents write them:
-// SET key value [NX|XX] [GET].
+// Syntax returns the command with its arguments, as documents write them: SET key value
+// [NX|XX] [GET].
 func (cmd *Command) Syntax() string {
 	return strings.ToUpper(strings.ReplaceAll(cmd.fullName(), "|", " ")) + syntax(cmd.Arguments)
 }
@@ -80,7 +80,7 @@ func (c *Client) commandInfo(args [][]byte) {
 func (c *Client) commandInfos(rows []*Command) {
 	c.w.Array(len(rows))
 	for _, row := range rows {
-		if !c.fits(0) { // a name may be there again and again
+		if !c.fits(0) { // a name may be given many times
 			return
 		}
 		if row == nil {
@@ -91,7 +91,7 @@ func (c *Client) commandInfos(rows []*Command) {
 	}
 }
 
-// flagWords are what COMMAND INFO calls the flags, in its order.
+// flagWords are COMMAND INFO's names of the flags, in its order.
 var flagWords = []struct {
 	flag Flags
 	word string
@@ -137,7 +137,7 @@ func (c *Client) statusSet(words []string, prefix string) {
 	}
 }
 
-// keySpec writes where the keys are in the words of Redis 7.
+// keySpec writes the positions of the keys as Redis 7 does.
 func (c *Client) keySpec(cmd *Command) {
 	w := &c.w
 	access, last := "RW", cmd.LastKey
@@ -185,7 +185,7 @@ func (c *Client) commandDocs(args [][]byte) {
 	c.docsOf(rows)
 }
 
-// docsOf writes a map of COMMAND DOCS.
+// docsOf writes the map of a command in COMMAND DOCS.
 func (c *Client) docsOf(rows []*Command) {
 	w := &c.w
 	w.Map(len(rows))
@@ -266,7 +266,7 @@ func (c *Client) argumentDocs(arguments []Argument) {
 	}
 }
 
-// commandList is COMMAND LIST [FILTERBY MODULE name|ACLCAT category|PATTERN p].
+// commandList executes COMMAND LIST [FILTERBY MODULE name|ACLCAT category|PATTERN p].
 func (c *Client) commandList(args [][]byte) {
 	fits := func(*Command) bool { return true }
 	if len(args) > 2 {

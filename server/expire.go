@@ -8,18 +8,18 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// left is how many milliseconds are left until then. A Duration would end after 292
-// years.
+// left returns the milliseconds that remain until at. A Duration would overflow after
+// 292 years.
 func left(at time.Time) int64 { return max(at.UnixMilli()-time.Now().UnixMilli(), 0) }
 
-// seconds rounds milliseconds.
+// seconds rounds milliseconds to seconds.
 func seconds(ms int64) int64 { return ms/1000 + (ms%1000+500)/1000 }
 
 func secondsLeft(at time.Time) int64 { return seconds(left(at)) }
 func unixSeconds(at time.Time) int64 { return seconds(at.UnixMilli()) }
 
-// endTime works out when a key ends, or is false if an int64 of milliseconds since
-// 1970, as Redis keeps it, cannot say it. Before 1970 is as good as 1970.
+// endTime returns when a key expires, or false if that overflows an int64 of
+// milliseconds since 1970, as in Redis. Times before 1970 count as 1970.
 func endTime(n int64, unit time.Duration, relative bool) (time.Time, bool) {
 	step := unit.Milliseconds()
 	if n > math.MaxInt64/step || n < math.MinInt64/step {
@@ -36,7 +36,7 @@ func endTime(n int64, unit time.Duration, relative bool) (time.Time, bool) {
 	return time.UnixMilli(max(ms, 1)), true
 }
 
-// expireBy is EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
+// expireBy executes EXPIRE, PEXPIRE, EXPIREAT and PEXPIREAT.
 func expireBy(unit time.Duration, relative bool) func(*Client, [][]byte) {
 	return func(c *Client, args [][]byte) {
 		n, ok := integer(args[2])
@@ -73,8 +73,8 @@ func expireBy(unit time.Duration, relative bool) func(*Client, [][]byte) {
 	}
 }
 
-// expireCondition reads NX, XX, GT and LT, and answers an error for anything else.
-// A key that never ends is as one that ends after any time.
+// expireCondition reads NX, XX, GT and LT, and replies with an error to anything else.
+// A key that never expires counts as one that expires after any time.
 func (c *Client) expireCondition(words [][]byte) (allowed func(now, then time.Time) bool, ok bool) {
 	var nx, xx, gt, lt bool
 	for _, arg := range words {
@@ -106,7 +106,8 @@ func (c *Client) expireCondition(words [][]byte) (allowed func(now, then time.Ti
 	}, true
 }
 
-// lifetime answers -2 for a key that does not exist, -1 for one that does not end.
+// lifetime replies with -2 for a key that does not exist, and -1 for one that does not
+// expire.
 func lifetime(tell func(at time.Time) int64) func(*Client, [][]byte) {
 	return func(c *Client, args [][]byte) {
 		kind, at := c.server.store.Kind(args[1])

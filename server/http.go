@@ -19,47 +19,47 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// HTTPConfig is how a server answers over HTTP. The zero value is right for most.
+// HTTPConfig configures the HTTP side of a server. The zero value is right for most.
 type HTTPConfig struct {
-	// Hosts are names, beside localhost and addresses, that requests may come for
-	// while there is no password: a page in a browser that has made its own name
-	// mean this machine (DNS rebinding) comes for another one.
+	// Hosts are the host names, besides localhost and addresses, that requests may name
+	// while there is no password. A web page that has made its own name resolve to this
+	// machine (DNS rebinding) sends another name.
 	Hosts []string
 
-	// Filters is how many filters have metrics of their own, the largest. Zero means
-	// DefaultHTTPFilters, and less none.
+	// Filters is how many filters, the largest, have metrics of their own. Zero means
+	// DefaultHTTPFilters; negative means none.
 	Filters int
 
 	// Profiling serves /debug/pprof.
 	Profiling bool
 }
 
-// DefaultHTTPFilters bounds the time series that a server makes.
+// DefaultHTTPFilters bounds the number of time series that a server exports.
 const DefaultHTTPFilters = 100
 
 const (
-	readyTime     = 2 * time.Second  // in which a store that can commit has done so
-	requestTime   = 10 * time.Second // to read a request, and to end those under way
-	responseTime  = time.Minute      // to answer, profiles aside
-	profileTime   = 5 * time.Minute  // the longest profile, and some
+	readyTime     = 2 * time.Second  // within which a working store commits
+	requestTime   = 10 * time.Second // to read a request, and to finish those under way
+	responseTime  = time.Minute      // to respond, except profiles
+	profileTime   = 5 * time.Minute  // the longest profile, with a margin
 	keepAliveTime = 2 * time.Minute
 
-	// httpConnections is how many there may be: each has a descriptor, and they
-	// come without a password.
+	// httpConnections is the most connections: each takes a descriptor, and needs no
+	// password.
 	httpConnections = 128
 )
 
-// web is what a server is over HTTP.
+// web is the HTTP side of a server.
 type web struct {
 	server  *Server
 	config  HTTPConfig
 	filters *filterGauges
 }
 
-// ServeHTTPOn answers HTTP on the listener until Shutdown has ended, and then
-// returns ErrStopped: /readyz goes on to say that the server is stopping. It
-// closes the listener. Who may listen where, and TLS, are as for [Server.Serve];
-// where a password is set, /metrics and all that shows names asks for it, by basic
+// ServeHTTPOn serves HTTP on the listener until Shutdown has returned, and then returns
+// ErrStopped; during Shutdown, /readyz says that the server is stopping. It closes the
+// listener. The rules for addresses, and TLS, are those of [Server.Serve]. If a
+// password is set, /metrics and everything that shows names requires it, by basic
 // authentication.
 func (s *Server) ServeHTTPOn(l net.Listener, config HTTPConfig) error {
 	defer l.Close()
@@ -91,7 +91,7 @@ func (s *Server) ServeHTTPOn(l net.Listener, config HTTPConfig) error {
 		}
 	})
 	err := server.Serve(l)
-	if release() { // it is not Shutdown that ended it
+	if release() { // Shutdown did not end it
 		server.Close()
 		return fmt.Errorf("server: serving HTTP: %w", err)
 	}
@@ -126,8 +126,8 @@ func (s *Server) HTTPHandler(config HTTPConfig) http.Handler {
 	return h.checkHost(mux)
 }
 
-// checkHost refuses requests for names that are not this server's, and those that a
-// page of another site has made a browser send.
+// checkHost refuses requests that name another host, and requests that a page of
+// another site made a browser send.
 func (h *web) checkHost(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
@@ -144,9 +144,9 @@ func (h *web) checkHost(next http.Handler) http.Handler {
 	})
 }
 
-// isOurs reports whether a Host header names this server: an address, which
-// nobody can make mean another machine, localhost, or what was configured. No
-// browser sends none.
+// isOurs reports whether a Host header names this server: an address, which cannot be
+// rebound; localhost; or a configured name. An empty header is allowed: every browser
+// sends one.
 func (h *web) isOurs(host string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name
@@ -157,7 +157,7 @@ func (h *web) isOurs(host string) bool {
 		slices.ContainsFunc(h.config.Hosts, func(name string) bool { return strings.EqualFold(name, host) })
 }
 
-// private asks for a password, if there is one. The one to read is enough.
+// private requires a password, if one is set. The read-only password suffices.
 func (h *web) private(next http.Handler) http.Handler {
 	config := &h.server.config
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -178,7 +178,7 @@ func (h *web) private(next http.Handler) http.Handler {
 	})
 }
 
-// profile gives a profile the time that it needs.
+// profile extends the deadline for a profile.
 func (h *web) profile(next http.HandlerFunc) http.Handler {
 	return h.private(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(profileTime))
@@ -186,7 +186,7 @@ func (h *web) profile(next http.HandlerFunc) http.Handler {
 	}))
 }
 
-// healthz says that the process is alive, and nothing else.
+// healthz says only that the process is alive.
 func (h *web) healthz(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") }
 
 // readyz says whether adds are being acknowledged.
@@ -198,7 +198,7 @@ func (h *web) readyz(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, "ready")
 }
 
-// ready makes the store commit. A disk that hangs does not hang those who ask.
+// ready makes the store commit. If the disk hangs, the request does not.
 func (h *web) ready(ctx context.Context) error {
 	if s := h.server; s.isStopping() {
 		return s.whyStopped()
@@ -212,7 +212,7 @@ func (h *web) ready(ctx context.Context) error {
 	return err
 }
 
-// filterJSON is a filter in the list.
+// filterJSON is an entry of the list of filters.
 type filterJSON struct {
 	Name        string  `json:"name"` // as in the metrics
 	Kind        string  `json:"kind"`
@@ -223,11 +223,11 @@ type filterJSON struct {
 	Fill        float64 `json:"fill"`
 	Rate        float64 `json:"rate"`
 	PlannedRate float64 `json:"planned_rate"`
-	AgeSeconds  float64 `json:"age_seconds"` // of fill and rates
+	AgeSeconds  float64 `json:"age_seconds"` // age of fill and rates
 }
 
-// listFilters lists the filters that have metrics, the largest first, and how
-// many names there are in all.
+// listFilters lists the filters that have metrics, the largest first, and the number of
+// all names.
 func (h *web) listFilters(w http.ResponseWriter, _ *http.Request) {
 	list := struct {
 		Names   int          `json:"names"`
@@ -237,7 +237,7 @@ func (h *web) listFilters(w http.ResponseWriter, _ *http.Request) {
 	now := time.Now()
 	for _, row := range rows {
 		if row.reported.IsZero() {
-			continue // the next request finds the time
+			continue // the next request reads it
 		}
 		list.Filters = append(list.Filters, filterJSON{
 			labelOf(row.name), row.info.Kind.String(), row.info.Bytes, row.info.Items, row.info.Room, len(row.info.Layers),

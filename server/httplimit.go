@@ -7,12 +7,11 @@ import (
 	"time"
 )
 
-// httpLimit bounds the connections of HTTP, which come without a password. When
-// there is no room, one that waits for its next request, or has not sent any, is
-// closed in favour of a new one. Some are for this machine alone, whatever others
-// do: a health check must not fail because strangers are connected.
+// httpLimit bounds the number of HTTP connections, which need no password. When all are
+// taken, an idle one is closed in favour of a new one. Some are reserved for this
+// machine: a health check must not fail because strangers are connected.
 type httpLimit struct {
-	most, strangers int // of them, those from other machines
+	most, strangers int // limit of all, and of those from other machines
 
 	mu      sync.Mutex
 	open    map[net.Conn]*httpConnection
@@ -21,11 +20,11 @@ type httpLimit struct {
 
 type httpConnection struct {
 	strange bool
-	busy    bool      // with a request
-	since   time.Time // busy or not
+	busy    bool      // serving a request
+	since   time.Time // in that state
 }
 
-// ownHTTP is how many connections of HTTP are for this machine alone.
+// ownHTTP is how many HTTP connections are reserved for this machine.
 const ownHTTP = 16
 
 func newHTTPLimit(most int) *httpLimit {
@@ -61,8 +60,9 @@ func (l *httpLimit) state(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// closeIdle closes the connection that has been idle for longest, of other machines
-// if there is one or only those count, and is false if there is none.
+// closeIdle closes the connection that has been idle the longest, preferably one from
+// another machine, and only one of those if strange is set. It returns false if there
+// is none.
 func (l *httpLimit) closeIdle(strange bool) bool {
 	var oldest net.Conn
 	better := func(c, than *httpConnection) bool {
@@ -77,7 +77,7 @@ func (l *httpLimit) closeIdle(strange bool) bool {
 		return false
 	}
 	oldest.Close()
-	// It is counted out here, as the next one may come before its goroutine says so.
+	// Uncount it here: the next one may come before its goroutine reports the end.
 	if l.open[oldest].strange {
 		l.strange--
 	}

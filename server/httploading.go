@@ -13,11 +13,11 @@ import (
 	"time"
 )
 
-// ServeLoadingOn answers HTTP on the listener while the store is read, which may take
-// long and which there is no [Server] without: /healthz that the process is alive,
-// and all else that it is not ready. The function that it returns ends that, and
-// leaves the listener open for [Server.ServeHTTPOn]; it may be called twice. A
-// listener that cannot be taken back is left alone until then.
+// ServeLoadingOn serves HTTP on the listener while the store is loaded, which may take
+// long, and before which there can be no [Server]. /healthz says that the process is
+// alive, everything else that it is not ready. The returned function ends that and
+// leaves the listener open for [Server.ServeHTTPOn]; it may be called twice. A listener
+// that cannot be taken back is not served until then.
 func ServeLoadingOn(l net.Listener, config Config) (loaded func()) {
 	lent, ok := l.(interface{ SetDeadline(time.Time) error })
 	if !ok || config.MayListen(l.Addr()) != nil {
@@ -55,13 +55,13 @@ func ServeLoadingOn(l net.Listener, config Config) (loaded func()) {
 	})
 }
 
-// keptOpen is a listener that is not closed by whom it was lent to, and that has ended
-// for them when its deadline is over.
+// keptOpen is a listener that its borrower cannot close. For the borrower it ends when
+// its deadline has passed.
 type keptOpen struct{ net.Listener }
 
 func (l keptOpen) Accept() (net.Conn, error) {
 	conn, err := l.Listener.Accept()
-	if errors.Is(err, os.ErrDeadlineExceeded) { // which http.Server would wait for
+	if errors.Is(err, os.ErrDeadlineExceeded) { // http.Server would try again
 		err = net.ErrClosed
 	}
 	return conn, err

@@ -9,8 +9,8 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// typeName is TYPE's word. Every kind of filter takes RedisBloom's commands, and
-// has its name.
+// typeName returns the reply of TYPE. Every kind of filter has RedisBloom's type name,
+// as every kind takes its commands.
 func typeName(kind store.Kind) string {
 	switch kind {
 	case store.None:
@@ -31,7 +31,7 @@ func (c *Client) del(args [][]byte) {
 	for i, key := range args[1:] {
 		names[i] = string(key)
 	}
-	var there [][]byte // that somebody may want to know of
+	var there [][]byte // those that exist, to notify observers
 	if c.server.observers.Load() > 0 {
 		for _, key := range args[1:] {
 			if c.kind(key) != store.None {
@@ -43,7 +43,7 @@ func (c *Client) del(args [][]byte) {
 	for _, key := range there {
 		c.server.keyWritten(c, key)
 	}
-	c.unchanged = true // but for these
+	c.unchanged = true // except for these
 	if err != nil {
 		c.storeError(err)
 		return
@@ -63,7 +63,7 @@ func (c *Client) exists(args [][]byte) {
 
 func (c *Client) typeOf(args [][]byte) { c.w.SimpleString(typeName(c.kind(args[1]))) }
 
-// rename is RENAME and RENAMENX.
+// rename executes RENAME and RENAMENX.
 func (c *Client) rename(args [][]byte) {
 	from, to := string(args[1]), string(args[2])
 	onlyFree := is(args[0], "RENAMENX")
@@ -91,9 +91,9 @@ func (c *Client) rename(args [][]byte) {
 	}
 }
 
-// copyKey is COPY source destination [DB n] [REPLACE].
+// copyKey executes COPY source destination [DB n] [REPLACE].
 func (c *Client) copyKey(args [][]byte) {
-	c.unchanged = true // but for the destination, which may be in another database
+	c.unchanged = true // except for the destination, which may be in another database
 	to, replace := args[2], false
 	for i := 3; i < len(args); i++ {
 		switch {
@@ -144,7 +144,7 @@ func (c *Client) copyKey(args [][]byte) {
 
 func (c *Client) dbSize(args [][]byte) { c.w.Integer(int64(c.server.keysIn()[c.db])) }
 
-// keys is KEYS.
+// keys executes KEYS.
 func (c *Client) keys(args [][]byte) {
 	pattern, ok := c.glob(args[1])
 	if !ok {
@@ -160,7 +160,7 @@ func (c *Client) keys(args [][]byte) {
 	c.bulks(slices.Compact(found))
 }
 
-// scan is SCAN cursor [MATCH pattern] [COUNT n] [TYPE type].
+// scan executes SCAN cursor [MATCH pattern] [COUNT n] [TYPE type].
 func (c *Client) scan(args [][]byte) {
 	cursor, ok := parseCursor(string(args[1]))
 	if !ok {
@@ -208,8 +208,8 @@ func (c *Client) scan(args [][]byte) {
 	c.bulks(found)
 }
 
-// parseCursor reads a cursor as Redis does, by strtoul: empty is 0, and -1 the last
-// one there can be.
+// parseCursor reads a cursor as Redis does, by strtoul: empty is 0, and -1 is the
+// highest cursor.
 func parseCursor(text string) (cursor uint64, ok bool) {
 	digits := strings.TrimPrefix(text, "+")
 	digits, negative := strings.CutPrefix(digits, "-")
@@ -226,11 +226,11 @@ func parseCursor(text string) (cursor uint64, ok bool) {
 	return n, true
 }
 
-// randomTries is how often a store is asked for some name before all are looked at,
-// where most are in other databases.
+// randomTries is how often the store is asked for a random name before all names are
+// listed, when most are in other databases.
 const randomTries = 20
 
-// randomKey picks one of the database's names, each with the same chance.
+// randomKey picks one of the database's names, uniformly.
 func (c *Client) randomKey(args [][]byte) {
 	if st, ok := c.server.store.(store.Randomizer); ok {
 		for range randomTries {
@@ -256,7 +256,8 @@ func (c *Client) randomKey(args [][]byte) {
 	c.w.BulkString(picked)
 }
 
-// isFlush reports whether the arguments are those of FLUSHALL, and answers if not.
+// isFlush reports whether the arguments are valid for FLUSHALL, and replies with an
+// error if not.
 func (c *Client) isFlush(args [][]byte) bool {
 	if len(args) > 2 || len(args) == 2 && !is(args[1], "ASYNC") && !is(args[1], "SYNC") {
 		c.w.Error(textSyntax)
@@ -304,7 +305,7 @@ func (c *Client) flushDB(args [][]byte) {
 	c.w.SimpleString("OK")
 }
 
-// bulks answers with an array of strings.
+// bulks replies with an array of strings.
 func (c *Client) bulks(texts []string) {
 	c.w.Array(len(texts))
 	for _, text := range texts {

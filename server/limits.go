@@ -12,73 +12,71 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// Config is how a server behaves. The zero value is a server without passwords
-// and TLS, that makes filters of RedisBloom's kind with RedisBloom's defaults.
+// Config configures a server. The zero value is a server without passwords or TLS that
+// makes filters of RedisBloom's kind with RedisBloom's defaults.
 type Config struct {
-	// Filter is the filter that BF.ADD makes, and the defaults of BF.RESERVE and
-	// BF.INSERT. Zero fields stand for RedisBloom's defaults: 100 keys,
-	// a rate of 0.01, growth by 2. NonScaling stands for a growth of zero.
+	// Filter is the filter that BF.ADD creates, and the defaults of BF.RESERVE and
+	// BF.INSERT. Zero fields mean RedisBloom's defaults: 100 keys, a rate of 0.01,
+	// growth by 2. NonScaling means a growth of zero.
 	Filter     store.Spec
 	NonScaling bool
 
-	// Password is for clients that may do all, ReadOnlyPassword for those that may
-	// only read. If the first is empty, nobody has to send any.
+	// Password grants full access, ReadOnlyPassword only reads. If Password is empty,
+	// no password is required.
 	Password         string
 	ReadOnlyPassword string
 
-	// Unprotected serves other than loopback addresses without a password.
+	// Unprotected allows serving addresses other than loopback without a password.
 	Unprotected bool
 
-	// TLS, if it is not nil, is spoken on all connections.
+	// TLS, if not nil, is used on all connections.
 	TLS *tls.Config
 
-	// Loops is how many event loops there are; zero: one for every two cores. The
-	// others are for the kernel's side of the connections, the log, and clients of
-	// this machine: with a loop for each, replies came later, and not more of them
-	// (bench/server.sh). It means nothing on systems without event loops.
+	// Loops is the number of event loops; zero means one for every two cores. The other
+	// cores are for the kernel's side of the connections, the log, and clients on this
+	// machine: with a loop per core, latency was higher and throughput no better
+	// (bench/server.sh). It is ignored on systems without event loops.
 	Loops int
 
 	Limits Limits
 
-	Version string       // of this program, for INFO
-	Log     *slog.Logger // nil: slog.Default
+	Version string       // version of this program, for INFO
+	Log     *slog.Logger // nil means slog.Default
 }
 
-// Limits are what clients can make the server hold, each. A field that is zero
-// stands for that of [DefaultLimits]. The memory of filters is limited by the
-// store.
+// Limits bound what each client can make the server hold. Zero fields mean those of
+// [DefaultLimits]. The memory of filters is limited by the store.
 type Limits struct {
-	// Clients is how many there may be. One more is told so and closed. There are
-	// fewer if the process may not have so many descriptors.
+	// Clients is the most connections. Further ones get an error and are closed. It is
+	// lowered if the process may not open that many descriptors.
 	Clients int
 
-	// UnauthenticatedBytes is how long a command, with all that comes with it, may be
-	// before the password.
+	// UnauthenticatedBytes is the longest command, with any further input, before
+	// authentication.
 	UnauthenticatedBytes int
 
-	Arguments   int // of a command, its name included
+	Arguments   int // of a command, including its name
 	ItemBytes   int // one argument of a command
-	InlineBytes int // a command that is a line of words
+	InlineBytes int // an inline command: a line of words
 	KeyBytes    int // the name of a filter
 
-	// PayloadBytes is how long the argument of RESTORE and BF.LOADCHUNK may be that
-	// has the filter, and DUMP's reply. It is never more than BufferBytes.
+	// PayloadBytes is the longest payload of RESTORE and BF.LOADCHUNK, and the longest
+	// reply of DUMP. It is never more than BufferBytes.
 	PayloadBytes int
 
-	// CommandBytes is how long a command may be as it comes over the wire, and
-	// OutputBytes how much a client may leave unread: one that leaves more is closed.
-	// Zero means PayloadBytes and 128 MiB.
+	// CommandBytes is the longest command as it comes over the wire. OutputBytes is how
+	// much a client may leave unread before it is closed. Zero means PayloadBytes plus
+	// 128 MiB.
 	CommandBytes int
 	OutputBytes  int
 
-	// BufferBytes is how much all clients together may have in their buffers: what
-	// they have sent of commands that are not complete, and not read of replies.
-	// Beyond, the one that has most is closed. It is never more than half of the
-	// store's memory, but 64 MiB at least.
+	// BufferBytes bounds the buffers of all clients together: incomplete commands and
+	// unread replies. Beyond it, the client that holds the most is closed. It is at
+	// most half of the store's memory, but at least 64 MiB.
 	BufferBytes int
 
-	// Idle is how long a client may send nothing, or not read what it asked for,
-	// until it is closed. Zero, also in DefaultLimits: for ever.
+	// Idle is how long a client may send nothing, or leave replies unread, before it is
+	// closed. Zero, the default, means forever.
 	Idle time.Duration
 }
 
@@ -99,15 +97,15 @@ func DefaultLimits() Limits {
 }
 
 const (
-	// besidePayload is how much longer a command or what is unread may be than a
-	// payload.
+	// besidePayload is how much longer than a payload a command, or unread output, may
+	// be.
 	besidePayload = 128 << 20
 
-	// leastBuffers is for all clients together, however little memory there is.
+	// leastBuffers is the least BufferBytes, however little memory the store has.
 	leastBuffers = 64 << 20
 )
 
-// filled returns the limits with those of DefaultLimits in place of zeros.
+// filled returns the limits with zeros replaced by those of DefaultLimits.
 func (l Limits) filled() Limits {
 	set := func(field *int, standard int) {
 		if *field <= 0 {
@@ -129,7 +127,7 @@ func (l Limits) filled() Limits {
 	return l
 }
 
-// within returns the limits for a store that may take so much memory, zero for any.
+// within returns the limits for a store with a memory limit; zero means none.
 func (l Limits) within(memory uint64) Limits {
 	if l.BufferBytes <= 0 {
 		l.BufferBytes = DefaultLimits().BufferBytes
@@ -140,18 +138,19 @@ func (l Limits) within(memory uint64) Limits {
 	return l
 }
 
-// reservedFiles are descriptors that clients do not get: for HTTP, the store, and
-// what the process has anyway.
+// reservedFiles are descriptors that clients do not get: for HTTP, the store, and what
+// the process has open anyway.
 const reservedFiles = httpConnections + 64
 
-// mostClients is how many there are descriptors for: where there are few, half.
+// mostClients is how many clients there are descriptors for, at least half of all
+// descriptors.
 func mostClients() int {
 	files := maxFiles()
 	return max(files-min(reservedFiles, files/2), 1)
 }
 
-// filled returns the configuration with defaults in place of zeros, or an error
-// for one that contradicts itself.
+// filled returns the configuration with zeros replaced by defaults, or an error if it
+// contradicts itself.
 func (c Config) filled() (Config, error) {
 	f := &c.Filter
 	if f.Kind == store.None {
@@ -175,18 +174,18 @@ func (c Config) filled() (Config, error) {
 	}
 	switch {
 	case f.Kind > store.Window:
-		return c, fmt.Errorf("server: %d is no kind of filter", f.Kind)
+		return c, fmt.Errorf("server: %d is not a kind of filter", f.Kind)
 	case !(f.Rate > 0 && f.Rate < 1):
 		return c, fmt.Errorf("server: the rate of new filters must be above 0 and below 1, not %v", f.Rate)
 	case c.ReadOnlyPassword != "" && c.Password == "":
-		return c, errors.New("server: a password to read needs another one to write: set both")
+		return c, errors.New("server: a read-only password needs a password for writing: set both")
 	case c.ReadOnlyPassword != "" && c.ReadOnlyPassword == c.Password:
-		return c, errors.New("server: the passwords to read and to write are the same")
+		return c, errors.New("server: the read-only password must differ from the other one")
 	}
 	return c, nil
 }
 
-// parserLimits are the limits to the commands of a client.
+// parserLimits returns the limits on the commands of a client.
 func (s *Server) parserLimits(a access) resp.Limits {
 	l := s.limits.Load()
 	if a == accessNone {
@@ -200,14 +199,14 @@ func (s *Server) parserLimits(a access) resp.Limits {
 		TakesPayload: s.takesPayload, PayloadBytes: l.PayloadBytes}
 }
 
-// takesPayload reports whether a command, by name, may have an argument as long as
+// takesPayload reports whether the command with a name may have an argument as long as
 // a filter.
 func (s *Server) takesPayload(name []byte) bool {
 	cmd := s.commands.find(name)
 	return cmd != nil && cmd.Flags.Has(Payload)
 }
 
-// limit is one of those that clients meet; see [Limits].
+// limit is a limit on clients; see [Limits].
 type limit uint8
 
 const (
@@ -226,33 +225,33 @@ const (
 	limitCount
 )
 
-// limitNames are the names of flags and of the label limit.
+// limitNames are the names of the flags, and the values of the label limit.
 var limitNames = [limitCount]string{"clients", "unauthenticated-bytes", "arguments", "item-bytes", "payload-bytes", "inline-bytes",
 	"key-bytes", "command-bytes", "output-bytes", "buffer-bytes", "idle", "memory"}
 
-// limitSuffix names a limit behind the text of a refusal.
+// limitSuffix names a limit after the text of a refusal.
 func limitSuffix(l limit, most int) string {
 	return fmt.Sprintf(" (limit %s: %d)", limitNames[l], most)
 }
 
-// refuse counts what a limit was in the way of.
+// refuse counts a refusal by a limit.
 func (m *metrics) refuse(l limit) { m.refused[l].Add(1) }
 
-// refuseMemory counts an error of the store, if it is that of its limit.
+// refuseMemory counts an error of the store if it is that of the memory limit.
 func (m *metrics) refuseMemory(err error) {
 	if errors.Is(err, store.ErrMemory) {
 		m.refuse(limitMemory)
 	}
 }
 
-// A LimitRow is a limit with its name, for people.
+// A LimitRow is a limit with its name, for printing.
 type LimitRow struct {
 	Name  string // the label of bloomery_refused_total
 	Value string // of DefaultLimits
 	What  string
 }
 
-// LimitTable returns the limits to clients.
+// LimitTable returns the limits on clients.
 func LimitTable() []LimitRow {
 	l := DefaultLimits()
 	bytes := func(n int) string {

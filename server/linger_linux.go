@@ -6,13 +6,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A client that is refused in the middle of a long command is busy sending, and
-// would see its connection reset before it reads why. So its end is put off: the
-// answer is sent, our side of the connection is shut, and what comes yet is thrown
-// away until the client closes, for lingerTime at most.
+// A client that is refused in the middle of a long command is busy sending, and would
+// see its connection reset before it reads why. So the close is delayed: the reply is
+// sent, our side of the connection is shut, and further input is discarded until the
+// client closes, for at most lingerTime.
 
-// linger puts off the end of a socket whose client has its answer, and reports
-// whether it is put off still.
+// linger delays the close of a socket whose client has its reply, and reports whether
+// it is still delayed.
 func (l *loop) linger(k *socket) bool {
 	c := k.client
 	if !c.lingers || k.stopped.Load() {
@@ -32,13 +32,13 @@ func (l *loop) linger(k *socket) bool {
 	return true
 }
 
-// lingers reports whether the socket's end is put off.
+// lingers reports whether the socket's close is delayed.
 func (k *socket) lingers(c *Client) bool { return !k.lingerEnd.IsZero() && !k.broken && !k.closed }
 
-// swallow throws away what has come.
+// swallow discards input.
 func (l *loop) swallow(k *socket) bool {
 	waste := l.room[l.used:]
-	if len(waste) == 0 { // in the next turn there is some
+	if len(waste) == 0 { // there will be room in the next turn
 		return false
 	}
 	n, err := unix.Read(int(k.fd), waste)
@@ -49,7 +49,7 @@ func (l *loop) swallow(k *socket) bool {
 	return n > 0
 }
 
-// endLingering closes those whose time is over.
+// endLingering closes the sockets whose time is over.
 func (l *loop) endLingering() {
 	kept := l.lingering[:0]
 	for _, k := range l.lingering {

@@ -14,40 +14,39 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A loop serves many connections from one goroutine, by epoll: what is ready is
-// read and executed as one batch, which is committed once; then the replies are
-// sent, and it waits again. A batch ends early when the room for what is read is
-// used up.
+// A loop serves many connections from one goroutine, by epoll: it reads all sockets
+// that are ready, executes their commands as one batch, commits the batch once, sends
+// the replies, and waits again. A batch ends early when the read buffer is full.
 //
-// Each connection is read once a turn, and not until it has no more: epoll says
-// again that there is more, after everybody else's turn.
+// Each connection is read once per turn, not until it is empty: epoll reports the rest
+// again, after all others have had their turn.
 type loop struct {
 	server *Server
 	batch  *batch
 	epoll  int
-	event  int // an eventfd, by which others interrupt the wait
+	event  int // an eventfd by which other goroutines interrupt the wait
 
 	sockets []*socket // by file descriptor, nil where there is none
-	ready   []*socket // that are in the batch
-	dirty   []*socket // that have to be looked at besides: woken, or with output to send
-	leaving []*socket // that stop was called of; see leave
+	ready   []*socket // those in the batch
+	dirty   []*socket // others to look at: woken, or with output to send
+	leaving []*socket // those that stop was called on; see leave
 
 	lingering []*socket // see linger
 	events    []unix.EpollEvent
 
-	// room takes what is read; room[:used] is in the batch.
+	// room is the read buffer; room[:used] is in the batch.
 	room []byte
 	used int
 
-	buffers [][]byte // for replies, empty and in no use
+	buffers [][]byte // for replies, empty and unused
 
 	now   int64 // seconds since 1970
-	swept int64 // when idle clients were looked for
+	swept int64 // when idle clients were last closed
 
 	bytesIn, bytesOut int64 // not yet added to the server's
 
 	mu    sync.Mutex
-	inbox []*socket   // guarded by mu: new ones, and those to be looked at
+	inbox []*socket   // guarded by mu: new sockets, and those to look at
 	woken atomic.Bool // the eventfd is set
 	over  atomic.Bool // end
 }
@@ -55,52 +54,52 @@ type loop struct {
 // Sizes of a loop.
 const (
 	roomBytes = 1 << 20
-	readBytes = 32 << 10  // of a connection, in one turn
+	readBytes = 32 << 10  // from a connection, in one turn
 	sendBytes = 256 << 10 // to a connection, in one turn
 
-	// Of an argument the loop reads only this much: more would take every other turn.
+	// The loop reads at most this much of an argument: more would delay the other
+	// connections.
 	longReadBytes = 256 << 10
-	bufferBytes   = 64 << 10 // larger ones are not kept for replies
+	bufferBytes   = 64 << 10 // larger reply buffers are not kept
 	maxEvents     = 512
 	maxBuffers    = 256
 )
 
-// A socket is a connection of a loop.
+// A socket is a connection served by a loop.
 type socket struct {
 	client *Client
 	loop   *loop
 	fd     int32
 	conn   net.Conn // until it is in the loop
 
-	eaten   int  // bytes of client.in that are executed
-	heard   bool // something came since leave looked
+	eaten   int  // bytes of client.in that have been executed
+	heard   bool // there was input since leave looked
 	reading bool // in loop.ready
-	writing bool // epoll tells when more can be sent
+	writing bool // epoll reports when more can be sent
 	entered bool // in loop.sockets
 	away    bool // its client is on a detour; see detour_linux.go
 	broken  bool // the other side is gone: close
-	filled  int  // bytes that fill has read
-	lost    bool // reading failed in fill
+	filled  int  // bytes read by fill
+	lost    bool // fill failed to read
 	closed  bool
 
-	lingerEnd   time.Time // in loop.lingering: when it ends in any case
-	quiet, last time.Time // in loop.leaving: when nothing has come for long enough, and when it ends in any case
+	lingerEnd   time.Time // in loop.lingering: the latest time to close
+	quiet, last time.Time // in loop.leaving: when it has been quiet for long enough, and the latest time to close
 
-	rest []byte // what could not be sent before the client went away
+	rest []byte // replies that could not be sent before the detour
 
 	asked   atomic.Bool // in loop.inbox
 	back    atomic.Bool // the detour has ended
 	stopped atomic.Bool // stop was called
 }
 
-// loops are those of a server, and whose turn it is to take a connection.
+// loops are the loops of a server, and the one to take the next connection.
 type loops struct {
 	all  []*loop
 	next int
 }
 
-// newSocket makes a connection one of a loop, unless it is of a kind that epoll
-// does not know.
+// newSocket hands a connection to a loop, unless epoll cannot watch it.
 func (s *Server) newSocket(c *Client, conn net.Conn) (transport, bool) {
 	raw, ok := conn.(syscall.Conn)
 	if !ok {
@@ -111,8 +110,8 @@ func (s *Server) newSocket(c *Client, conn net.Conn) (transport, bool) {
 		return nil, false
 	}
 	fd := -1
-	// A copy of the descriptor is ours alone: Go's own poller leaves it to us when
-	// conn is closed. It does not block, as that is said of the connection.
+	// We use a copy of the descriptor: when conn is closed, Go's own poller lets go of
+	// it. The copy does not block, as that is a property of the connection.
 	err = control.Control(func(original uintptr) {
 		fd, err = unix.FcntlInt(original, unix.F_DUPFD_CLOEXEC, 0)
 	})
@@ -128,12 +127,11 @@ func (s *Server) newSocket(c *Client, conn net.Conn) (transport, bool) {
 	return &socket{client: c, loop: l, fd: int32(fd), conn: conn}, true
 }
 
-// nextLoop returns the loop that takes the next connection. The first time it
-// starts them.
+// nextLoop returns the loop for the next connection. The first call starts the loops.
 func (s *Server) nextLoop() (*loop, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stopping { // nobody would end them
+	if s.stopping { // nothing would stop them
 		return nil, ErrStopped
 	}
 	if s.loops.all == nil {
@@ -199,7 +197,7 @@ func (k *socket) stop() {
 	k.wake()
 }
 
-// retime makes the loop look for idle clients, or no more.
+// retime makes the loop start or stop looking for idle clients.
 func (k *socket) retime() { k.loop.interrupt() }
 
 // interrupt ends the loop's wait.
@@ -210,7 +208,7 @@ func (l *loop) interrupt() {
 	}
 }
 
-// stopLoops ends the loops, which have no connections any more.
+// stopLoops ends the loops, which have no connections left.
 func (s *Server) stopLoops() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -262,8 +260,8 @@ func (l *loop) run() {
 	}
 }
 
-// wait returns how many events there are. It looks first without blocking, which
-// costs less than to be taken off the processor and put back.
+// wait returns the number of events. It polls without blocking first, which costs less
+// than being descheduled and woken.
 func (l *loop) wait() (int, error) {
 	n, err := unix.EpollWait(l.epoll, l.events, 0)
 	for n == 0 && err == nil || err == unix.EINTR {
@@ -276,7 +274,7 @@ func (l *loop) wait() (int, error) {
 	return max(n, 0), err
 }
 
-// patience is how long to wait for events, in milliseconds; -1 for ever.
+// patience is how long to wait for events, in milliseconds; -1 means forever.
 func (l *loop) patience() int {
 	if len(l.leaving) > 0 || len(l.lingering) > 0 {
 		return int(drainTime.Milliseconds())
@@ -287,10 +285,10 @@ func (l *loop) patience() int {
 	return -1
 }
 
-// open looks at what others have put into the inbox.
+// open handles the sockets in the inbox.
 func (l *loop) open() {
 	// In this order nothing is missed: an interruption before the flag is cleared has
-	// its socket in the inbox, one behind it sets the eventfd again.
+	// its socket in the inbox already, and one after it sets the eventfd again.
 	var count [8]byte
 	unix.Read(l.event, count[:])
 	l.woken.Store(false)
@@ -318,7 +316,7 @@ func (l *loop) open() {
 	}
 }
 
-// enter begins to serve a socket.
+// enter starts serving a socket.
 func (l *loop) enter(k *socket) {
 	k.entered = true
 	for int(k.fd) >= len(l.sockets) {
@@ -331,16 +329,15 @@ func (l *loop) enter(k *socket) {
 	}
 }
 
-// leave ends the sockets that have been stopped, once nothing comes any more: what
-// a client has sent may be on its way yet, as the kernel passes on what there is
-// room for.
+// leave closes the sockets that have been stopped, once they are quiet: what a client
+// has sent may still be in transit, as the kernel delivers only what there is room for.
 func (l *loop) leave() {
 	if len(l.leaving) == 0 {
 		return
 	}
 	now := time.Now()
 	l.leaving = slices.DeleteFunc(l.leaving, func(k *socket) bool {
-		if k.closed || k.broken || k.client.ending { // the rest is deliver's
+		if k.closed || k.broken || k.client.ending { // deliver does the rest
 			return true
 		}
 		if k.heard || k.client.detour != nil {
@@ -349,7 +346,7 @@ func (l *loop) leave() {
 		if now.Before(k.quiet) && now.Before(k.last) {
 			return false
 		}
-		// The turn may have taken longer than drainTime: look.
+		// The turn may have taken longer than drainTime: look again.
 		if l.read(k) && now.Before(k.last) || k.client.detour != nil {
 			return false
 		}
@@ -359,31 +356,31 @@ func (l *loop) leave() {
 	})
 }
 
-// turn ends the batch and begins another one.
+// turn ends the batch and begins the next.
 func (l *loop) turn() {
 	l.finish()
 	l.batch.begin()
 }
 
-// read reads from a socket once, and executes what came. It reports whether
-// anything did.
+// read reads from a socket once and executes the input. It reports whether there was
+// any.
 func (l *loop) read(k *socket) bool {
 	c := k.client
-	if k.away { // the other side is gone: it will be seen
+	if k.away { // the other side is gone: noticed later
 		return false
 	}
 	if k.lingers(c) {
 		return l.swallow(k)
 	}
 	if c.ending || k.broken || k.closed {
-		k.broken = true // the last words were sent to nobody
+		k.broken = true // the last replies had no reader
 		l.dirty = append(l.dirty, k)
 		return false
 	}
-	// What was executed of c.in is taken off at the end of the batch.
+	// The executed part of c.in is removed at the end of the batch.
 	if k.reading || len(c.in) == 0 && len(l.room)-l.used < readBytes {
 		l.turn()
-		if c.ending || k.broken || k.closed || k.away { // its descriptor may be somebody else's now
+		if c.ending || k.broken || k.closed || k.away { // its descriptor may have been reused
 			return false
 		}
 	}
@@ -391,7 +388,7 @@ func (l *loop) read(k *socket) bool {
 	into := l.room[l.used:min(l.used+readBytes, len(l.room))]
 	if long {
 		if c.inputNeed(0) > longReadBytes || len(c.in) > pieceBytes && c.inputIsShort(trickleBytes) {
-			c.detour = &detour{} // to read and copy it all takes the time of others
+			c.detour = &detour{} // reading and copying it here would delay others
 			l.dirty = append(l.dirty, k)
 			return false
 		}
@@ -415,7 +412,7 @@ func (l *loop) read(k *socket) bool {
 		k.broken = true
 		return false
 	}
-	if n == 0 { // it sends no more, and may read yet what it asked for
+	if n == 0 { // it sends no more, but may still read its replies
 		c.end()
 		return false
 	}
@@ -430,7 +427,7 @@ func (l *loop) read(k *socket) bool {
 	l.used += n
 	eaten := l.batch.execute(c, into[:n])
 	if c.detour != nil {
-		c.detour.keepArguments() // room is for what is read next
+		c.detour.keepArguments() // room is reused for the next read
 	}
 	if eaten < n && !c.ending {
 		c.in = append(l.buffer(), into[eaten:n]...)
@@ -458,7 +455,7 @@ func (l *loop) finish() {
 	l.bytesIn, l.bytesOut = 0, 0
 }
 
-// deliver sends what there is for a socket, and closes it if it is time.
+// deliver sends a socket's pending output, and closes the socket if it is time.
 func (l *loop) deliver(k *socket) {
 	if k.closed {
 		return
@@ -468,7 +465,7 @@ func (l *loop) deliver(k *socket) {
 		l.sendRest(k)
 		return
 	}
-	if c.detour == nil { // its arguments are in c.in
+	if c.detour == nil { // the detour's arguments are in c.in
 		l.eat(k)
 	}
 	pushed, killed := c.takePushed()
@@ -532,8 +529,8 @@ func (l *loop) deliver(k *socket) {
 	}
 }
 
-// send writes what the kernel takes, of sendBytes at most, and returns how much that
-// was: one that reads as fast as it is written for would keep the loop from others.
+// send writes what the kernel accepts, at most sendBytes, and returns how much that
+// was: a client that reads as fast as we write would keep the loop from the others.
 func (l *loop) send(k *socket, data []byte) (sent int) {
 	for sent < min(len(data), sendBytes) {
 		n, err := unix.Write(int(k.fd), data[sent:min(len(data), sendBytes)])
@@ -553,7 +550,7 @@ func (l *loop) send(k *socket, data []byte) (sent int) {
 	return sent
 }
 
-// close ends a connection. What was not sent is lost.
+// close closes a connection. Unsent output is lost.
 func (l *loop) close(k *socket) {
 	k.closed = true
 	if k.entered {
@@ -566,7 +563,7 @@ func (l *loop) close(k *socket) {
 	l.server.forget(c)
 }
 
-// sweep closes idle clients, once a second.
+// sweep closes idle clients, at most once a second.
 func (l *loop) sweep() {
 	idle := int64(math.Ceil(l.server.limits.Load().Idle.Seconds()))
 	if idle <= 0 || l.now == l.swept {
@@ -581,7 +578,7 @@ func (l *loop) sweep() {
 	}
 }
 
-// buffer returns an empty buffer, of one that is kept if there is any.
+// buffer returns an empty buffer, one that was kept if there is any.
 func (l *loop) buffer() []byte {
 	if n := len(l.buffers); n > 0 {
 		buffer := l.buffers[n-1]
@@ -591,7 +588,7 @@ func (l *loop) buffer() []byte {
 	return make([]byte, 0, 4<<10)
 }
 
-// keep takes a buffer back.
+// keep keeps a buffer for reuse.
 func (l *loop) keep(buffer []byte) {
 	if cap(buffer) > 0 && cap(buffer) <= bufferBytes && len(l.buffers) < maxBuffers {
 		l.buffers = append(l.buffers, buffer[:0])

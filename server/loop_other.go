@@ -4,7 +4,7 @@ package server
 
 import "net"
 
-// loops are of Linux.
+// loops exist only on Linux.
 type loops struct{}
 
 func (s *Server) newSocket(*Client, net.Conn) (transport, bool) { return nil, false }
