@@ -29,7 +29,7 @@ const (
 	BigEndianWords
 )
 
-// bytesOf is how many bytes m bits take.
+// bytesOf returns the number of bytes that m bits take.
 func (o BitOrder) bytesOf(m uint64) uint64 {
 	if o == LittleEndianWords || o == BigEndianWords {
 		return (m + 63) / 64 * 8
@@ -37,7 +37,7 @@ func (o BitOrder) bytesOf(m uint64) uint64 {
 	return (m + 7) / 8
 }
 
-// toFile turns words from memory's order into this one, or back.
+// toFile converts words from memory's order to this one, or back.
 func (o BitOrder) toFile(words []uint64) {
 	swap := memory.LittleEndian == (o == BigEndianWords)
 	for i, word := range words {
@@ -51,18 +51,19 @@ func (o BitOrder) toFile(words []uint64) {
 	}
 }
 
-// plain reports whether words lie in memory as in a file of the order.
+// plain reports whether words have the same bytes in memory as in a file of this
+// order.
 func (o BitOrder) plain() bool {
 	return memory.LittleEndian && (o == LowBitFirst || o == LittleEndianWords)
 }
 
-// ReadBits makes the filter of the plan and reads its bits, as another program
-// wrote them; the caller reads what comes before and after them. Memory grows as the
-// bytes arrive. The error wraps [bloom.ErrFormat] if they end too early, or if bits
-// are set after the last one; otherwise it is the plan's or the reader's.
+// ReadBits makes the planned filter and reads its bits, as another program wrote
+// them; the caller reads what comes before and after. Memory grows as the bytes
+// arrive. The error wraps [bloom.ErrFormat] if they end too early, or if bits are
+// set after the last one; otherwise it is the plan's or the reader's.
 //
-// The filter has counted no adds. Without Keys, its plan has the number of keys that
-// fills half of the bits.
+// The filter's count of adds is zero. Without Keys, its plan has the number of keys
+// that fills half of the bits.
 func (c Config) ReadBits(r io.Reader, order BitOrder) (*Filter, error) {
 	if order > BigEndianWords {
 		return nil, fmt.Errorf("%w: no bit order %d", bloom.ErrConfig, order)
@@ -95,10 +96,10 @@ func (c Config) planned() (bloom.Plan, bloom.Hasher, error) {
 	return plan, hash, err
 }
 
-// OpenBits is ReadBits of a file whose bits begin at offset, a multiple of 8, in
-// the order LittleEndianWords. The file is mapped, not read; it may be longer.
-// Everything that [bloom.Open] says of opened filters and their files applies. The
-// error wraps [bloom.ErrFormat] if the file is too short.
+// OpenBits is ReadBits for a file whose bits begin at offset, a multiple of 8, in
+// the order LittleEndianWords. The file is mapped, not read, and may be longer.
+// Everything that [bloom.Open] says about opened filters and their files applies.
+// The error wraps [bloom.ErrFormat] if the file is too short.
 func (c Config) OpenBits(path string, offset int64) (*Filter, error) {
 	plan, hash, err := c.planned()
 	if err != nil {
@@ -144,7 +145,7 @@ func noneBehind(words []uint64, m uint64) error {
 	return nil
 }
 
-// WriteBits writes the bits, and nothing else, as another program stores them.
+// WriteBits writes the bits and nothing else, as another program stores them.
 func (f *Filter) WriteBits(w io.Writer, order BitOrder) (int64, error) {
 	f.mustBeOpen()
 	defer f.keepAlive()

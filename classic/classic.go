@@ -1,17 +1,17 @@
-// Package classic is the Bloom filter of the textbooks and of other programs: m
-// bits, any number of them, and k positions per key by a numbered [Scheme]. It
-// reads and writes other programs' filters, and shows how a Bloom filter works. For
-// all else take [bloom.Filter]: it needs one or two cache misses where this one
-// needs k, and only a few percent more space.
+// Package classic is the Bloom filter of the textbooks and of other programs: any
+// number m of bits, and k positions per key by a numbered [Scheme]. Use it to
+// exchange filters with other programs, or to see how a Bloom filter works. For
+// everything else use [bloom.Filter]: it needs one or two cache misses where this
+// one needs k, and only a few percent more space.
 //
 // Under [SchemeBloomery] a [Filter] keeps all promises of package bloom, the rate
 // among them, at any m from 1 to 2^45 and any k from 1 to 255. Under another
 // program's scheme it gives the answers of that program, whose hashes may be worse
-// than the rate supposes.
+// than the formula of the rate assumes.
 //
-// The files of other programs are read and written by package interop. [Config.ReadBits],
-// [Config.OpenBits] and [Filter.WriteBits] are for bits without any file around
-// them.
+// Package interop reads and writes the files of other programs. [Config.ReadBits],
+// [Config.OpenBits] and [Filter.WriteBits] handle bare bits, without a file format
+// around them.
 package classic
 
 import (
@@ -30,8 +30,8 @@ import (
 	"github.com/bloomery/bloom/internal/scheme"
 )
 
-// Filter is a Bloom filter of m bits, any number of them, in which a key sets k
-// bits at the positions that a [Scheme] gives.
+// Filter is a Bloom filter of any number m of bits, in which a key sets k bits at
+// the positions that a [Scheme] gives.
 //
 // Contains and the other reading methods may run in any number of goroutines at
 // once; a method that changes the filter must run alone. The zero Filter is not
@@ -50,7 +50,7 @@ type Filter struct {
 }
 
 // New returns an empty filter for n keys at false-positive rate p under our own
-// scheme, of the fewest bits that keep the rate.
+// scheme, with the fewest bits that keep the rate.
 func New(n uint64, p float64) (*Filter, error) { return Config{Keys: n, Rate: p}.New() }
 
 // New returns an empty filter of the planned size.
@@ -98,8 +98,8 @@ func (f *Filter) AddUint64(key uint64) bool {
 	return f.Add(uint64Bytes(key))
 }
 
-// AddHash is Add for a key that is hashed already; see [bloom.Filter.AddHash]. It
-// panics unless the scheme [Scheme.TakesHashes].
+// AddHash is Add for the hash of a key; see [bloom.Filter.AddHash]. It panics
+// unless [Scheme.TakesHashes] reports true.
 func (f *Filter) AddHash(h uint64) bool {
 	f.mustTakeHashes()
 	f.mustBeWritable()
@@ -153,8 +153,7 @@ func (f *Filter) ContainsUint64(key uint64) bool {
 	return f.Contains(uint64Bytes(key))
 }
 
-// ContainsHash is Contains for a key that is hashed already; see
-// [Filter.AddHash].
+// ContainsHash is Contains for the hash of a key; see [Filter.AddHash].
 func (f *Filter) ContainsHash(h uint64) bool {
 	f.mustTakeHashes()
 	found := f.containsStream(h)
@@ -180,7 +179,7 @@ func (f *Filter) AddMany(keys [][]byte, isNew []bool) int { return each(keys, is
 // AddStrings is AddMany for strings.
 func (f *Filter) AddStrings(keys []string, isNew []bool) int { return each(keys, isNew, f.AddString) }
 
-// AddHashes is AddMany for keys that are hashed already; see [Filter.AddHash].
+// AddHashes is AddMany for the hashes of keys; see [Filter.AddHash].
 func (f *Filter) AddHashes(hashes []uint64, isNew []bool) int {
 	f.mustTakeHashes()
 	return each(hashes, isNew, f.AddHash)
@@ -195,8 +194,7 @@ func (f *Filter) ContainsStrings(keys []string, found []bool) int {
 	return each(keys, found, f.ContainsString)
 }
 
-// ContainsHashes is ContainsMany for keys that are hashed already; see
-// [Filter.AddHash].
+// ContainsHashes is ContainsMany for the hashes of keys; see [Filter.AddHash].
 func (f *Filter) ContainsHashes(hashes []uint64, found []bool) int {
 	f.mustTakeHashes()
 	return each(hashes, found, f.ContainsHash)
@@ -224,8 +222,9 @@ func each[K any](keys []K, answers []bool, do func(K) bool) int {
 // caller's stack.
 func uint64Bytes(key uint64) []byte { return binary.LittleEndian.AppendUint64(make([]byte, 0, 8), key) }
 
-// located is a key and its positions under a foreign scheme. The key is copied,
-// so that the caller's need not leave the stack for a function nobody knows.
+// located is a key and its positions under another program's scheme, or a caller's.
+// The key is copied: passed to an unknown function, the caller's bytes would escape
+// to the heap.
 type located struct {
 	at  [scheme.MaxProbes]uint64
 	key []byte
@@ -233,7 +232,7 @@ type located struct {
 
 var locatedPool = sync.Pool{New: func() any { return new(located) }}
 
-// longKey is what the pool does not keep.
+// longKey is the length above which the pool does not keep a key's copy.
 const longKey = 64 << 10
 
 func (f *Filter) locate(key []byte) *located {
@@ -258,8 +257,8 @@ func (p *located) release() {
 	locatedPool.Put(p)
 }
 
-// Positions returns the k positions of key, in the scheme's order; some may be
-// the same.
+// Positions returns the k positions of key, in the scheme's order. Positions may
+// repeat.
 func (f *Filter) Positions(key []byte) []uint64 {
 	at := make([]uint64, f.plan.Probes)
 	if f.scheme.TakesHashes() {
@@ -276,7 +275,7 @@ func (f *Filter) Positions(key []byte) []uint64 {
 }
 
 // Hash returns the hash of key that AddHash and ContainsHash take. It panics
-// unless the scheme [Scheme.TakesHashes].
+// unless [Scheme.TakesHashes] reports true.
 func (f *Filter) Hash(key []byte) uint64 {
 	f.mustTakeHashes()
 	return f.Hasher.Hash(key)
@@ -285,14 +284,14 @@ func (f *Filter) Hash(key []byte) uint64 {
 // HashString is Hash for a string.
 func (f *Filter) HashString(key string) uint64 { return f.Hash(memory.StringBytes(key)) }
 
-// Scheme is the rule that gives the positions.
+// Scheme returns the rule that gives the positions.
 func (f *Filter) Scheme() Scheme { return f.scheme }
 
 // Plan returns the sizing in force: n, p, m and k.
 func (f *Filter) Plan() bloom.Plan { return f.plan }
 
-// BitString writes the filter as m characters 0 and 1, the last bit first and bit
-// 0 at the end.
+// BitString returns the bits as m characters 0 and 1, the last bit first and bit 0
+// at the end.
 func (f *Filter) BitString() string {
 	f.mustBeOpen()
 	text := zeros(f.plan.Bits)
@@ -305,7 +304,7 @@ func (f *Filter) BitString() string {
 	return string(text)
 }
 
-// FormatHash writes, as BitString does, the filter that had key alone in it.
+// FormatHash returns the BitString of a filter that holds key alone.
 func (f *Filter) FormatHash(key []byte) string {
 	text := zeros(f.plan.Bits)
 	for _, i := range f.Positions(key) {
@@ -322,8 +321,8 @@ func zeros(n uint64) []byte {
 	return text
 }
 
-// EstimatedErrorRate is the share of bits that are set to the power of k: the
-// chance that k positions taken at random are all set. It reads all bits.
+// EstimatedErrorRate returns the share of set bits to the power of k: the chance
+// that k random positions are all set. It reads all bits.
 func (f *Filter) EstimatedErrorRate() float64 {
 	f.mustBeOpen()
 	set := 0
@@ -334,11 +333,11 @@ func (f *Filter) EstimatedErrorRate() float64 {
 	return elementary.Power(float64(set)/float64(f.plan.Bits), uint64(f.plan.Probes))
 }
 
-// sampleBytes is how much of a filter a report reads.
+// sampleBytes is the most that a report reads of a filter.
 const sampleBytes = 64 << 20
 
-// Report reads the filter's bits, or a sample above 64 MiB, and says how full it
-// is and what its rate is now, for positions that are spread evenly.
+// Report reads the filter's bits, or a sample above 64 MiB, and reports how full it
+// is and what its rate is now, assuming that positions are spread evenly.
 func (f *Filter) Report() bloom.Report {
 	f.mustBeOpen()
 	const piece = kernel.WordsPerBlock
@@ -382,8 +381,8 @@ func (f *Filter) Clear() {
 	f.added = 0
 }
 
-// Clone returns a filter with the same bits in memory of its own. It panics when
-// there is no memory for it. Close or drop it independently of f.
+// Clone returns a filter with the same bits in memory of its own. It panics if
+// there is not enough memory. Close or drop it independently of f.
 func (f *Filter) Clone() *Filter {
 	f.mustBeOpen()
 	g, err := newFilter(f.plan, f.scheme, f.Hasher)
@@ -392,13 +391,13 @@ func (f *Filter) Clone() *Filter {
 	}
 	copy(g.words, f.words)
 	g.added = f.added
-	g.Metadata.SetMeta(f.Meta()) // which fits, as it did in f
+	g.Metadata.SetMeta(f.Meta()) // cannot fail: f accepted it
 	f.keepAlive()
 	return g
 }
 
-// Equal reports whether f and g have the same scheme, hash, m, k and bits. What
-// was planned and counted does not matter.
+// Equal reports whether f and g have the same scheme, hash, m, k and bits. Plans
+// and counts are not compared.
 func (f *Filter) Equal(g *Filter) bool {
 	f.mustBeOpen()
 	g.mustBeOpen()

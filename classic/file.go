@@ -26,7 +26,8 @@ func (f *Filter) SetMeta(meta map[string]string) error {
 	return f.Metadata.SetMeta(meta)
 }
 
-// withScheme returns the metadata that the file has in place of meta.
+// withScheme returns the metadata of the file: meta, and the name of a caller's
+// scheme.
 func (f *Filter) withScheme(meta map[string]string) map[string]string {
 	if f.scheme.Number() != scheme.Custom {
 		return meta
@@ -36,7 +37,7 @@ func (f *Filter) withScheme(meta map[string]string) map[string]string {
 	return both
 }
 
-// stored lays the filter out as a file.
+// stored returns the filter as a file.
 func (f *Filter) stored() *filterfile.File {
 	f.mustBeOpen()
 	id := f.HashIdentity()
@@ -53,7 +54,7 @@ func (f *Filter) stored() *filterfile.File {
 		[][]uint64{f.words})
 }
 
-// from makes the filter that a file holds. A caller's scheme is one of known.
+// from returns the filter that a file holds. A caller's scheme is looked up in known.
 func from(s *filterfile.File, known []Scheme) (*Filter, error) {
 	if err := s.MustHold(filterfile.KindClassic); err != nil {
 		return nil, err
@@ -108,8 +109,8 @@ func (f *Filter) WriteTo(w io.Writer) (int64, error) {
 // Save writes the filter to a file at path; see [bloom.Filter.Save].
 func (f *Filter) Save(path string) error { return filterfile.Save(path, f.WriteTo) }
 
-// Read reads a filter that [Filter.WriteTo] wrote; see [bloom.Read]. A caller's
-// scheme must be among those given.
+// Read reads a filter that [Filter.WriteTo] wrote; see [bloom.Read]. If its scheme
+// was made by [NewScheme], it must be among schemes.
 func Read(r io.Reader, limitBytes int64, schemes ...Scheme) (*Filter, error) {
 	s, err := filterfile.Read(r, limitBytes)
 	if err != nil {
@@ -131,7 +132,7 @@ func Load(path string, schemes ...Scheme) (*Filter, error) {
 	return f, nil
 }
 
-// made is from, which gives the file's memory back if it fails.
+// made is from, but frees the file's memory if it fails.
 func made(s *filterfile.File, schemes []Scheme) (*Filter, error) {
 	f, err := from(s, schemes)
 	if err != nil {

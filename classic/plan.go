@@ -12,20 +12,20 @@ import (
 	"github.com/bloomery/bloom/internal/sizing"
 )
 
-// Config says what [Filter] to make. m and k can be set in three ways:
+// Config describes the [Filter] to make. m and k can be set in three ways:
 //
 //	Bits and Probes                m and k as given; Keys, if zero, becomes the
 //	                               number that fills half of the bits, m/k ln 2
-//	Keys                           10 bits a key, and the best k: 7
+//	Keys                           10 bits per key, and the best k: 7
 //	Keys and Rate                  m and k from n and p
 //
 // and any two of Keys, Rate and Bits give the third, as in [bloom.Config].
 //
-// From Keys and Rate our own scheme, and a caller's, get the exact plan: the
-// fewest bits that keep the rate. Another program's scheme gets that program's
-// formula, so that the filter is the one the program would make. Formula chooses
-// any of the formulas. A formula need not keep the rate; Plan.Rate says what is
-// to be expected of positions that are spread evenly.
+// Given Keys and Rate, our own scheme and a caller's use the exact plan: the fewest
+// bits that keep the rate. Another program's scheme uses that program's formula, so
+// that the filter is the one the program would make. Formula chooses any other. A
+// formula need not keep the rate; Plan.Rate is the rate to expect if positions are
+// spread evenly.
 type Config struct {
 	Keys   uint64  // n
 	Rate   float64 // p, 0 < p < 1
@@ -40,15 +40,15 @@ type Config struct {
 	Secret []byte // bloom.SecretBytes bytes: SipHash-2-4 in place of XXH3, under SchemeBloomery only
 }
 
-// bitsPerKey is for those who know n only: the round figure of the
-// textbooks, where k = 7 gives a rate of 0.8%.
+// bitsPerKey applies where only n is given: the round figure of the textbooks, at
+// which k = 7 gives a rate of 0.8%.
 const bitsPerKey = 10
 
-// mostTriedProbes is where the search for the best k ends: half of the bits set,
-// 64 of them find a stranger as rarely as its 64-bit hash meets another key's.
+// mostTriedProbes bounds the search for the best k. With half of the bits set, 64
+// probes find a stranger as rarely as its 64-bit hash meets another key's.
 const mostTriedProbes = 64
 
-// minRate is the least rate that is planned for.
+// minRate is the lowest rate that can be planned.
 const minRate = 1e-18
 
 var allProbes = fromOneTo(mostTriedProbes)
@@ -101,7 +101,7 @@ func (c Config) Plan() (bloom.Plan, error) {
 	return p, c.Scheme.refuseBits(p.Bits)
 }
 
-// applyFormula sets m and k where they come from a formula.
+// applyFormula sets m and k if a formula gives them.
 func (c *Config) applyFormula(def *scheme.Scheme) (err error) {
 	fromKeysAndRate := c.Keys != 0 && c.Rate != 0 && c.Bits == 0 && c.Probes == 0
 	switch {
@@ -118,7 +118,7 @@ func (c *Config) applyFormula(def *scheme.Scheme) (err error) {
 	return err
 }
 
-// planUnits finds the size in steps of the scheme's unit.
+// planUnits finds the size in multiples of the scheme's unit.
 func (c Config) planUnits(def *scheme.Scheme) (bloom.Plan, error) {
 	g := sizing.Geometry{
 		BlockBits: def.Unit,
@@ -137,8 +137,8 @@ func (c Config) planUnits(def *scheme.Scheme) (bloom.Plan, error) {
 	return bloom.Plan{Keys: size.Keys, Rate: size.Rate, Bits: bits, Probes: size.Probes, Blocks: bits, Layout: bloom.AnyBits}, err
 }
 
-// hasher is what the scheme hashes by. Foreign schemes have their own hashes; a
-// seed, where there is one, stands in the identity's Key.
+// hasher returns the scheme's hash. Other programs' schemes have hashes of their own;
+// their seed, if any, is the identity's Key.
 func (c Config) hasher() (bloom.Hasher, error) {
 	if c.Scheme.TakesHashes() {
 		return bloom.NewHasher(c.Seed, c.Secret)
@@ -157,8 +157,8 @@ func (c Config) hasher() (bloom.Hasher, error) {
 	return bloom.HashIdentity{Algorithm: bloom.XXH64, Key: c.Seed}.Hasher(), nil
 }
 
-// mostUseful is where the best k lies at the latest: where half of the bits are
-// set, or a little above for the rounding; for a handful of keys, it is less.
+// mostUseful is an upper bound of the best k: the k at which half of the bits are
+// set, and a little more for the rounding. For a handful of keys the best k is lower.
 func (c Config) mostUseful() int {
 	k := -elementary.Log2(c.Rate)
 	if c.Keys != 0 && c.Bits != 0 {

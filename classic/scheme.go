@@ -14,13 +14,13 @@ import (
 // bits. The zero Scheme is [SchemeBloomery]. Schemes can be compared with ==,
 // except for those of [NewScheme], which are the same if their names are.
 //
-// The schemes of other programs give the very bits that those programs set. They
-// start from the key's bytes; where the program sees text as UTF-16 units or
-// code points, the bytes are taken as UTF-8, and an unpaired surrogate, which
-// UTF-8 cannot hold, as its three bytes ED A0..BF xx.
+// The schemes of other programs set the very bits that those programs set. They
+// start from the key's bytes. Where the program sees text as UTF-16 units or code
+// points, the bytes are taken as UTF-8, and an unpaired surrogate, which UTF-8
+// cannot hold, as its three bytes ED A0..BF xx.
 type Scheme struct{ rule *scheme.Scheme }
 
-// The numbered schemes. A number and what it means are frozen.
+// The numbered schemes. The numbers and their meanings are frozen.
 var (
 	// SchemeBloomery is our own: positions from one 64-bit hash of the filter's
 	// HashIdentity, by multiplication, even and independent at any m up to 2^45
@@ -44,9 +44,9 @@ var (
 	SchemeMurmurFNVJS = numbered(scheme.MurmurFNVJS)
 
 	// SchemeJavaBitSet is the Java class with the seeds 3, 5, 7, 11, 13, 31, 37
-	// and 61: k is at most 8, and m a power of two, in the original 2<<28. Its
-	// hashes are poor: short strings only reach the lowest positions, so that
-	// the rate can be much higher than [bloom.Report] says.
+	// and 61. k is at most 8, and m a power of two, originally 2<<28. Its hashes
+	// are poor: short strings reach only the lowest positions, so the rate can be
+	// much higher than [bloom.Report] says.
 	SchemeJavaBitSet = numbered(scheme.JavaBitSet)
 
 	// SchemeGuava32 is Guava's MURMUR128_MITZ_32, as funnelled bytes: a string
@@ -57,11 +57,11 @@ var (
 	// SchemeGuava64 is Guava's MURMUR128_MITZ_64, its default; see SchemeGuava32.
 	SchemeGuava64 = numbered(scheme.Guava64)
 
-	// SchemeRedisBloom is that of RedisBloom's BF commands, one layer of the
-	// chain. m is a multiple of 64. At small m, powers of two above all, its rate
-	// is far above what [bloom.Report] says: some keys' positions coincide, about one key
-	// in m, so that no rate much below 1/m can be had. A chain of package interop
-	// reports the true one.
+	// SchemeRedisBloom is that of RedisBloom's BF commands, for one layer of a
+	// filter. m is a multiple of 64. At small m, powers of two above all, its rate
+	// is far above what [bloom.Report] says: the positions of about one key in m
+	// coincide, so that no rate much below 1/m can be had. A filter of package
+	// redisbloom reports the true rate.
 	SchemeRedisBloom = numbered(scheme.RedisBloom)
 
 	// SchemeBitsAndBlooms is that of github.com/bits-and-blooms/bloom/v3.
@@ -86,31 +86,30 @@ var (
 	SchemeNPMBloomFilters = numbered(scheme.NPMBloom)
 
 	// SchemeRedisSetBit is that of crawlers' filters in a Redis string
-	// (ScrapyRedisBloomFilter): m is a power of two. Redis has the bits of each
-	// byte in the opposite order. That program finds no empty key, even one it
-	// was given; here it is a key like any other. Keys of few letters give small
-	// hashes that lie close together, so that the rate is far above what [bloom.Report]
-	// says: at m = 2^20 and k = 7, for keys of eight letters, fourteen times.
+	// (ScrapyRedisBloomFilter). m is a power of two. Redis stores the bits of each
+	// byte in the opposite order. That program never finds the empty key, even if
+	// it was added; here it is a key like any other. Short keys have small hashes
+	// that lie close together, so the rate is far above what [bloom.Report] says:
+	// at m = 2^20 and k = 7, for keys of eight letters, fourteen times.
 	SchemeRedisSetBit = numbered(scheme.RedisSetBit)
 )
 
 func numbered(number uint16) Scheme { return Scheme{&scheme.Table[number]} }
 
-// maxSchemeName leaves room for it in a header page.
+// maxSchemeName leaves room for the name in a header page.
 const maxSchemeName = 255
 
-// NewScheme makes a scheme of the caller's. positions sets every element of at,
-// of which there are k, to a position from 0 to m-1 that follows from key and m
-// alone. Positions may repeat. It is called by any number of goroutines at once,
-// must leave key alone and keep neither slice. A filter panics when a position
-// is m or more; that the positions are spread evenly, which the rate rests on,
-// nobody checks.
+// NewScheme makes a scheme of the caller's own. positions sets each of the k
+// elements of at to a position from 0 to m-1 that depends on key and m alone.
+// Positions may repeat. Any number of goroutines may call it at once. It must not
+// change key, and must keep neither slice. A filter panics if a position is m or
+// more; nothing checks that positions are spread evenly, on which the rate depends.
 //
-// Files hold the scheme's name only; loading one takes the scheme again, under
-// the same name. So give another name to what gives other positions.
+// Files hold only the scheme's name; to load one, pass the scheme of that name. So
+// a scheme that gives other positions needs another name.
 //
 // The error wraps [bloom.ErrConfig] if the name is empty, longer than 255 bytes, not
-// printable or one of the numbered schemes'.
+// printable, or that of a numbered scheme.
 func NewScheme(name string, positions func(at []uint64, key []byte, m uint64)) (Scheme, error) {
 	switch _, taken := SchemeNamed(name); {
 	case positions == nil:
@@ -151,7 +150,7 @@ func SchemeNamed(name string) (s Scheme, ok bool) {
 	return Scheme{}, false
 }
 
-// SchemeNumbered returns the scheme that files call by this number.
+// SchemeNumbered returns the scheme that has this number in files.
 func SchemeNumbered(number uint16) (s Scheme, ok bool) {
 	if number == scheme.Custom || int(number) >= len(scheme.Table) {
 		return Scheme{}, false
@@ -159,10 +158,10 @@ func SchemeNumbered(number uint16) (s Scheme, ok bool) {
 	return numbered(number), true
 }
 
-// Name is the scheme's name, such as "guava-mitz-64".
+// Name returns the scheme's name, such as "guava-mitz-64".
 func (s Scheme) Name() string { return s.def().Name }
 
-// Number is what files call the scheme by, 0 for one of [NewScheme].
+// Number returns the scheme's number in files, 0 for one made by [NewScheme].
 func (s Scheme) Number() uint16 { return s.def().Number }
 
 func (s Scheme) String() string { return s.Name() }
@@ -184,7 +183,7 @@ func (s Scheme) is(t Scheme) bool {
 	return s.Number() == t.Number() && s.Name() == t.Name()
 }
 
-// refuseBits says why the scheme cannot have m bits, if so.
+// refuseBits returns an error if the scheme cannot have m bits.
 func (s Scheme) refuseBits(m uint64) error {
 	def := s.def()
 	if m == 0 || m > scheme.MaxBits {
@@ -199,7 +198,7 @@ func (s Scheme) refuseBits(m uint64) error {
 	return nil
 }
 
-// refuseProbes says why the scheme cannot have k probes, if so.
+// refuseProbes returns an error if the scheme cannot have k probes.
 func (s Scheme) refuseProbes(k int) error {
 	def := s.def()
 	if k < def.MinProbes || k > def.MaxProbes {
@@ -215,7 +214,7 @@ func fromTo(first, last int) string {
 	return fmt.Sprintf("from %d to %d", first, last)
 }
 
-// fits holds m and k against what the scheme allows.
+// fits checks m and k against what the scheme allows.
 func (s Scheme) fits(bits uint64, probes int) error {
 	if err := s.refuseBits(bits); err != nil {
 		return err
@@ -229,7 +228,7 @@ func (s Scheme) fits(bits uint64, probes int) error {
 	return nil
 }
 
-// hashedBy reports whether filters of the scheme have such an identity.
+// hashedBy reports whether filters of the scheme can have this identity.
 func (s Scheme) hashedBy(id bloom.HashIdentity) bool {
 	switch {
 	case s.TakesHashes():
@@ -240,16 +239,16 @@ func (s Scheme) hashedBy(id bloom.HashIdentity) bool {
 	return id == bloom.HashIdentity{}
 }
 
-// Formula is a published way to work out m and k from n and p, in the order of
-// operations and with the rounding of its source, so that the result is that
-// program's filter. Most do not keep p: integer k cost more bits than they
-// count. Zero stands for the exact plan, which does; see [Config].
+// Formula is a published way to compute m and k from n and p, with the order of
+// operations and the rounding of its source, so that the result is that program's
+// filter. Most do not keep p, because they ignore what rounding k costs. Zero
+// stands for the exact plan, which does keep it; see [Config].
 type Formula uint8
 
 const (
 	// FormulaTruncated: m = trunc(1.44 n log2(1/p)), k = trunc(m/n ln 2); the
-	// textbook behind [SchemeMD5IndexKey]. Its rate is up to 4% above p, and it
-	// has no k for p above 0.499.
+	// textbook behind [SchemeMD5IndexKey]. Its rate is up to 4% above p, and for p
+	// above 0.499 its k is zero.
 	FormulaTruncated Formula = iota + 1
 
 	// FormulaCeiling: m = ceil(-n ln p/(ln 2)^2), k = ceil(-log2 p); the
@@ -257,8 +256,8 @@ const (
 	FormulaCeiling
 
 	// FormulaReal: m = -n ln p/(ln 2)^2, k = m/n ln 2, for which the textbook
-	// behind [SchemeJavaBitSet] gives no rounding: here m goes up and k to the
-	// nearest.
+	// behind [SchemeJavaBitSet] gives no rounding: here m is rounded up and k to
+	// the nearest.
 	FormulaReal
 
 	// FormulaGuava31 is Guava's in 31.1 and 32.0.1, FormulaGuava33 in 33.7.1:
@@ -311,9 +310,9 @@ func (f Formula) String() string {
 	return fmt.Sprintf("formula %d", uint8(f))
 }
 
-// Size works out m and k. The error wraps [bloom.ErrConfig] if n or p is out of range,
-// and [bloom.ErrRate] if m or k comes out as zero or above every limit, as some do at
-// the ends: what the programs would then make is no filter.
+// Size computes m and k. The error wraps [bloom.ErrConfig] if n or p is out of range,
+// and [bloom.ErrRate] if m or k is zero or above its limit, as happens at extreme n
+// and p: the program itself would then make a filter that does not work.
 func (f Formula) Size(n uint64, p float64) (m uint64, k int, err error) {
 	if f == 0 || int(f) >= len(formulas) {
 		return 0, 0, fmt.Errorf("%w: there is no %v to work out m and k by", bloom.ErrConfig, f)

@@ -8,9 +8,9 @@ import (
 	"github.com/bloomery/bloom/internal/rate"
 )
 
-// Union adds everything that g holds to f: f then has the very bits of a filter
-// that all keys of both were added to. The error wraps [bloom.ErrUnlike] if scheme,
-// hash, m or k differ, and then nothing has changed.
+// Union adds all keys of g to f: f then has the very bits of a filter to which the
+// keys of both were added. The error wraps [bloom.ErrUnlike] if scheme, hash, m or k
+// differ; f is then unchanged.
 func (f *Filter) Union(g *Filter) error {
 	f.mustBeWritable()
 	if err := f.alike(g); err != nil {
@@ -25,10 +25,10 @@ func (f *Filter) Union(g *Filter) error {
 	return nil
 }
 
-// Intersect leaves in f the bits that g has too. All keys that were added to both
-// are still found. But so are some that were added to one, or neither: f is not
-// what a filter of the common keys would be, and its rate is higher. Report's
-// Added is then at most too high. The error is as for Union.
+// Intersect keeps the bits of f that g has too. All keys that were added to both are
+// still found. So are some that were added to one or neither: f is not a filter of
+// the common keys alone, and its rate is higher. Report.Added is then an upper bound.
+// The error is as for Union.
 func (f *Filter) Intersect(g *Filter) error {
 	f.mustBeWritable()
 	if err := f.alike(g); err != nil {
@@ -60,7 +60,7 @@ func (f *Filter) alike(g *Filter) error {
 	return nil
 }
 
-// Difference takes the bits that g has out of f, and is NOT SOUND; see
+// Difference clears the bits of f that g has, and is NOT SOUND; see
 // [bloom.Filter.Difference].
 func (f *Filter) Difference(g *Filter) error {
 	f.mustBeWritable()

@@ -1,6 +1,6 @@
 // Package filterfile reads and writes Bloomery's filter files: it knows pages,
 // sections, checksums and words, and nothing of hashing or of what the bits mean.
-// docs/format.md draws every field; this is the whole:
+// docs/format.md draws every field; this is the overview:
 //
 //	        0 ┌──────────────────────────────────┐
 //	          │ page 0    header: what it is     │ never changes
@@ -16,14 +16,14 @@
 //	          │ CRC-32C of these checksums       │
 //	fileBytes └──────────────────────────────────┘
 //
-// Everything is little-endian. The first three pages tell a reader all there is to
-// know: how long the file must be, and where each section lies. The two state pages
-// are written in turn, each whole, so that one of them is always intact.
+// Everything is little-endian. The first three pages say how long the file must be
+// and where each section lies. The two state pages are written in turn, each whole,
+// so that one of them is always intact.
 //
-// A [File] stands between a filter and its bytes. A kind of filter makes one with
-// [New] to be written, whole by [File.WriteTo] or piece by piece as an [Image], and
-// is made from one that [Read], [Load] or [Open] returned. An [Updater] changes a
-// file in place.
+// A [File] stands between a filter and its bytes. To be written, a filter makes one
+// with [New] and writes it whole with [File.WriteTo] or piece by piece as an [Image].
+// A filter is made from the File that [Read], [Load] or [Open] returns. An [Updater]
+// changes a file in place.
 //
 // Bytes from strangers are checked before they are believed: magic, version,
 // checksum and every field of a page before anything is allocated, then the body as

@@ -18,7 +18,7 @@ type File struct {
 	Header
 	State
 	Words   [][]uint64        // of each section
-	Memory  []*memory.Mapping // that they lie in, nil for Go's heap
+	Memory  []*memory.Mapping // of each section, nil if it is on Go's heap
 	damaged error             // of the state page that is not in force
 
 	// Live is the filter whose words these are, if others may set bits in them while
@@ -27,8 +27,8 @@ type File struct {
 	Live any
 }
 
-// New lays a filter out as a file that is to be written. Of the sections, the
-// lengths and offsets are filled in.
+// New lays a filter out as a file to be written. It fills in the lengths and offsets
+// of the sections.
 func New(h Header, added uint64, sections []Section, words [][]uint64) *File {
 	for i := range sections {
 		sections[i].Length = uint64(len(words[i])) * 8
@@ -38,23 +38,23 @@ func New(h Header, added uint64, sections []Section, words [][]uint64) *File {
 	return f
 }
 
-// NewEmpty is New for a filter without keys and without memory, that [Create] makes
-// both for. The lengths of the sections are given.
+// NewEmpty is New for an empty filter whose file and memory [Create] is to make. The
+// lengths of the sections are given.
 func NewEmpty(h Header, sections []Section) *File {
 	f := &File{Header: h, State: State{Page: 1, Generation: 1, Clean: true, Sections: sections}}
 	f.layOut()
 	return f
 }
 
-// Close gives back the memory of a filter that was not made after all.
+// Close frees the memory of a file that no filter was made from.
 func (s *File) Close() {
 	for _, m := range s.Memory {
 		m.Close()
 	}
 }
 
-// MustHold returns an error if the file is of another kind, which says what reads
-// it.
+// MustHold returns an error if the file is of another kind; the error names the
+// function that reads that kind.
 func (s *File) MustHold(kind Kind) error {
 	if s.Kind == kind {
 		return nil
@@ -89,7 +89,7 @@ func (b *body) end() {
 	}
 }
 
-// padding is the most that lies between two sections.
+// padding is zeros: at most this many lie between two sections.
 var padding [PageBytes]byte
 
 // gap is the number of zeros before the section.
@@ -120,7 +120,7 @@ func (s *File) gaps(file []byte) func(yield func(int, []byte) bool) {
 	}
 }
 
-// checkGaps checks that all of them are zero.
+// checkGaps checks that all gaps are zero.
 func (s *File) checkGaps(file []byte) error {
 	for i, gap := range s.gaps(file) {
 		if err := gapUsed(i, gap); err != nil {
@@ -187,8 +187,8 @@ func (s *File) WriteTo(w io.Writer) (written int64, err error) {
 	return written, err
 }
 
-// copyBody copies the span of the body that begins at a byte of the file, each word
-// whole, to the buffer, and returns the copy as the file's bytes.
+// copyBody copies the span of the body that begins at the given byte of the file to
+// the buffer, each word whole, and returns the copy as the file's bytes.
 func (s *File) copyBody(buffer []uint64, at uint64) []byte {
 	end := min(at+SpanBytes, s.Checksums)
 	part := buffer[:(end-at)/8]

@@ -27,7 +27,7 @@ const (
 	stateTableOffset = 64
 	sectionBytes     = 64
 
-	// MaxSections is how many a state page has room for.
+	// MaxSections is the number of sections that a state page has room for.
 	MaxSections = (PageBytes - 4 - stateTableOffset) / sectionBytes
 )
 
@@ -121,8 +121,7 @@ func (h *Header) encode() ([]byte, error) {
 	return sealPage(page), nil
 }
 
-// sealPage fills a page up with zeros and puts its checksum into the last four
-// bytes.
+// sealPage pads a page with zeros and puts its checksum into the last four bytes.
 func sealPage(page []byte) []byte {
 	page = append(page, make([]byte, PageBytes-len(page))...)
 	sum := crc32.Checksum(page[:PageBytes-4], castagnoli)

@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Image is the file of a filter that others may be adding to, made piece by piece as
-// it is asked for and kept nowhere, so that a filter of any size can be sent to a slow
-// reader. It has every key whose Add returned before it was made, and perhaps some
-// that are added until its last piece is read.
+// Image is the file of a filter to which others may be adding. It is made piece by
+// piece on demand and stored nowhere, so that a filter of any size can be sent to a
+// slow reader. It has every key whose Add returned before the Image was made, and
+// perhaps some that are added before its last piece is read.
 //
 // All methods may be called by many goroutines at once.
 type Image struct {
@@ -35,13 +35,13 @@ func (s *File) Image() (*Image, error) {
 // Size is the length of the file in bytes.
 func (i *Image) Size() uint64 { return i.file.FileBytes }
 
-// Overhead is about how many bytes of memory the image takes.
+// Overhead is roughly the number of bytes of memory that the image takes.
 func (i *Image) Overhead() uint64 { return uint64(len(i.head) + len(i.sums) + len(i.known)) }
 
 // Piece returns at most the given number of bytes of the file, which must be 2 MiB or
-// more, from the byte at on; none at the end. A piece begins at 0 or where another one
+// more, starting at byte at; none at the end. A piece starts at 0 or where another one
 // ended. The checksums at the file's end are those of the pieces as they were read, so
-// all others must have been read before the last one. A piece that is read again may
+// all other pieces must be read before the last one. A piece that is read again may
 // have more keys, and replaces the one read before. The error wraps [ErrFormat].
 func (i *Image) Piece(at uint64, most int) ([]byte, error) {
 	s := i.file

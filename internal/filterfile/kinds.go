@@ -42,7 +42,7 @@ const (
 	hashXXH64 = 3
 )
 
-// A kind says what its files look like.
+// A kind describes its files.
 type kind struct {
 	name     string
 	article  string   // the name as in a sentence
@@ -76,7 +76,7 @@ func (k Kind) String() string {
 func (k Kind) schemeFits(scheme uint32) bool {
 	switch k {
 	case KindClassic:
-		return scheme <= math.MaxUint16 // which of them there are is the Classic's business
+		return scheme <= math.MaxUint16 // package classic knows which of them exist
 	case KindSplitBlock:
 		return scheme == SchemeSplit
 	}

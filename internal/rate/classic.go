@@ -2,14 +2,14 @@ package rate
 
 import "github.com/bloomery/bloom/internal/elementary"
 
-// exactBelow is where sizes end for which the rate is worked out exactly.
+// exactBelow is the number of bits below which the rate is computed exactly.
 const exactBelow = 1 << 16
 
 // Classic is the expected rate of m bits with n different keys in them, each
-// of which sets k bits at random, the same more than once if it so happens. The
-// textbook's (1 - (1-1/m)^(kn))^k (Bloom 1970, equation 15; Mullin 1983) takes
-// the number of set bits for its mean, and so comes out low (Bose et al. 2008),
-// by 6% for 10 keys at 1%. To that comes n/2^64, as for every layout.
+// of which sets k random bits, perhaps the same one more than once. The textbook's
+// (1 - (1-1/m)^(kn))^k (Bloom 1970, equation 15; Mullin 1983) replaces the number of
+// set bits by its mean, and is therefore too low (Bose et al. 2008), by 6% for 10
+// keys at 1%. As for every layout, n/2^64 is added.
 func Classic(n, m uint64, probes int) float64 {
 	k := float64(probes)
 	throws := float64(n) * k
@@ -22,7 +22,7 @@ func Classic(n, m uint64, probes int) float64 {
 		return min(classicExact(n*uint64(probes), float64(m), probes)+HashFloor(n), 1)
 	}
 	// Of X set bits, E[(X/m)^k] = f^k exp(k(k-1)/2 v) with the mean f of X/m and
-	// its relative variance v: X is as good as normal, and v a few millionths.
+	// its relative variance v: X is nearly normal, and v a few millionths.
 	// The variance is that of occupied cells (Johnson and Kotz 1977, 3.8).
 	x := throws / float64(m)
 	fill := -elementary.Expm1(throws * elementary.Log1p(-1/float64(m)))
@@ -35,15 +35,15 @@ func Classic(n, m uint64, probes int) float64 {
 	return min(rate+HashFloor(n), 1)
 }
 
-// classicExact follows the bits of the query: if they are j different ones, a
-// throw hits one of the u that are still clear with probability u/m. So
+// classicExact follows the bits of the query: if u of them are still clear, a throw
+// hits one of those with probability u/m. So
 //
 //	left(u, t) = (1-u/m) left(u, t-1) + u/m left(u-1, t-1),  left(0, t) = 1, left(u, 0) = 0
 //
 // is the chance that all u are set after t throws, and the rate is the mean of
-// left(j, throws) over j. There is nothing to cancel, so all digits are good. The
-// step is a matrix with two entries in a row, and its powers need log2(t)
-// squarings.
+// left(j, throws) over j, the number of different bits of the query. Nothing
+// cancels, so all digits are good. The step is a matrix with two entries per row,
+// and its t-th power takes log2(t) squarings.
 func classicExact(throws uint64, m float64, probes int) float64 {
 	most := int(min(float64(probes), m))
 	left := make([]float64, most+1) // after the throws that the bits so far of `throws` stand for
@@ -89,7 +89,7 @@ func classicExact(throws uint64, m float64, probes int) float64 {
 }
 
 // square squares a lower triangular matrix in place, from the last row up: a row
-// needs only those above it, and of itself what lies left of where it writes.
+// needs only the rows above it and its own columns from the one being written on.
 func square(a [][]float64) {
 	for u := len(a) - 1; u >= 0; u-- {
 		for v := 0; v <= u; v++ {

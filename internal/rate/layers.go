@@ -2,9 +2,9 @@ package rate
 
 import "github.com/bloomery/bloom/internal/elementary"
 
-// Layers sums up what several filters report that are looked up one after the
-// other. They answer independently if no key is in two of them; if keys are, the
-// rate is lower and the number of keys smaller.
+// Layers combines the reports of several filters that are looked up one after the
+// other. They answer independently if no key is in two of them; otherwise the rate
+// is lower and the number of keys smaller.
 type Layers struct {
 	Keys, KeysError float64
 	RateError       float64

@@ -10,15 +10,15 @@ import (
 // draws the layout: a block of eight lines of eight 64-bit lanes.
 //
 // Take a query whose lines are a and b of some block. Each of the n keys in the
-// filter lies in that block with probability 1/B, and of the 56 ordered pairs
-// of lines it has one at random, so it touches
+// filter lies in that block with probability 1/B, and takes one of the 56 ordered
+// pairs of lines at random, so it touches
 //
 //	both a and b    with probability  beta  = 2/56 / B
 //	only a          with probability  alpha = 12/56 / B
 //	only b          with probability  alpha
 //
-// A line that j keys touched holds s given bits in s different lanes clear with
-// probability q(s)^j, where
+// In a line that j keys touched, s given bits in s different lanes are all clear
+// with probability q(s)^j, where
 //
 //	q(s) = sum_t C(s,t) C(8-s,K-t) / C(8,K) * (63/64)^t
 //
@@ -32,7 +32,7 @@ import (
 // 2009 (JEA 14, section 3) do the same for one line; what is new here is the
 // second line, which shares `both` with the first.
 //
-// Added to that is n/2^64: a key with the very hash of the query.
+// To that n/2^64 is added, for a key with the very hash of the query.
 
 // lineMiss[K][s] is q(s).
 var lineMiss = func() (q [9][9]float64) {
@@ -46,17 +46,17 @@ var lineMiss = func() (q [9][9]float64) {
 	return q
 }()
 
-// fewBlocks: below this the number of keys in a block is binomial, above it
-// Poisson, which overstates the rate by less than 0.2% here: fixing n takes
-// variance away, and low rates come from the blocks that are fuller than most.
+// fewBlocks: below it the number of keys in a block is taken as binomial, from it on
+// as Poisson, which overstates the rate by less than 0.2%: a fixed n has less
+// variance, and low rates come from the blocks that are fuller than most.
 const fewBlocks = 1024
 
 // fullLoad is a number of keys per block that leaves no bit clear: a given bit
 // with probability e^-64 at most, so the rate is 1 to the last digit.
 const fullLoad = 1 << 17
 
-// Paired is the expected rate of a paired-line filter with n different keys, this
-// number of blocks, and perLine (K) bits in each of a key's two lines.
+// Paired is the expected rate of a paired-line filter with n different keys, the
+// given number of blocks, and perLine (K) bits in each of a key's two lines.
 func Paired(n, blocks uint64, perLine int) float64 {
 	load := float64(n) / float64(blocks)
 	if load > fullLoad {
@@ -105,7 +105,7 @@ func pairedPoisson(load float64, perLine int) float64 {
 	return rate
 }
 
-// bulk is where nearly all of a Poisson or binomial count lies: 12 sigmas each
+// bulk is the range of nearly all of a Poisson or binomial count: 12 sigmas each
 // way.
 func bulk(mean float64) (first, last float64) {
 	width := float64(12*math.Sqrt(mean)) + 30

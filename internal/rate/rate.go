@@ -3,7 +3,7 @@
 // show, and the number of keys that must have set them. docs/maths.md derives all
 // of it.
 //
-//   - [Textbook] is the space that the textbook's filter needs (Bloom 1970; Broder
+//   - [Textbook] is the space that the textbook filter needs (Bloom 1970; Broder
 //     and Mitzenmacher 2004, equation 2).
 //   - [Paired] is the rate of paired lines, the default layout. It extends what
 //     Putze, Sanders and Singler 2009 (JEA 14, section 3) do for one line to two
@@ -15,15 +15,14 @@
 //   - [Keys] and [KeysThrown] estimate keys from set bits (Swamidass and Baldi 2007,
 //     equation 1), with the variance of occupied cells (Johnson and Kotz 1977,
 //     equation 3.8).
-//   - [Layers] sums up filters that are looked up one after the other.
+//   - [Layers] combines filters that are looked up one after the other.
 //
 // Letters are those of the literature: n keys, m bits, k probes, B blocks.
 //
-// Sizes rest on the last bit of a rate, and files hold rates. So every result is
-// the same on every processor: exp, log and their kin come from package
-// elementary, whose package comment says why, and each product that is added to
-// something stands in a conversion, float64(x*y) + z, because Go may otherwise
-// fuse the two.
+// Sizes depend on the last bit of a rate, and files hold rates. So every result is
+// the same on every processor: exp, log and the like come from package elementary,
+// whose package comment says why, and each product that is added to something
+// stands in a conversion, float64(x*y) + z, because Go may otherwise fuse the two.
 package rate
 
 import (
@@ -36,8 +35,8 @@ import (
 // rate p with the best k: log2(1/p)/ln 2.
 func Textbook(p float64) float64 { return -elementary.Log2(p) / math.Ln2 }
 
-// HashFloor is the chance that a query has the 64-bit hash of one of n keys. Every
-// layout's rate includes it.
+// HashFloor is the chance that a query has the 64-bit hash of one of n keys. The
+// rate of every layout includes it.
 func HashFloor(n uint64) float64 { return float64(float64(n) / (1 << 64)) }
 
 // signedChoose[K][s] is (-1)^s C(K,s).

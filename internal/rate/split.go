@@ -10,8 +10,8 @@ import "github.com/bloomery/bloom/internal/elementary"
 //
 //	p = sum_s (-1)^s C(8,s) (1 - (1-(31/32)^s)/B)^n
 //
-// The signs cancel down to about 1e-15, so at the least rate, 1e-8, seven digits
-// are left: a plan may have a ten-millionth more blocks than it needs, or fewer.
+// The terms cancel down to about 1e-15, so at the lowest rate, 1e-8, seven digits are
+// left: the number of blocks in a plan may be off by a ten-millionth.
 func Split(n, blocks uint64) float64 {
 	rate := 0.
 	for s := 0; s <= 8; s++ {

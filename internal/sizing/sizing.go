@@ -1,5 +1,5 @@
 // Package sizing finds the smallest filter that keeps a false-positive rate, for
-// any layout that says what its rate is. Letters are those of the literature: n
+// any layout with a formula of its rate. Letters are those of the literature: n
 // keys, rate p, m bits, k probes.
 package sizing
 
@@ -19,16 +19,16 @@ var (
 	ErrBudget = memory.ErrBudget
 )
 
-// MaxKeys keeps n/2^64, the chance to meet another key's hash, below one in a
+// MaxKeys keeps n/2^64, the chance that a key has another key's hash, below one in a
 // million, and n exact in a float64.
 const MaxKeys = 1 << 44
 
-// Geometry is what sizing needs to know of a layout.
+// Geometry is what sizing needs to know about a layout.
 type Geometry struct {
 	BlockBits uint64
 	MaxBlocks uint64
 	Probes    []int   // the k to choose from, fewest first
-	MinRate   float64 // the least rate that the layout is planned for
+	MinRate   float64 // the lowest rate that the layout is planned for
 	Rate      func(n, blocks uint64, probes int) float64
 }
 
@@ -39,10 +39,10 @@ type Want struct {
 	Bits   uint64  // m, rounded down to whole blocks, at least one
 	Probes int     // k; zero means the best
 	Folds  uint64  // the number of blocks is made a multiple of this
-	Budget uint64  // the most bytes; zero means no limit
+	Budget uint64  // at most this many bytes; zero means no limit
 }
 
-// Size is what Want comes to.
+// Size is the size found for a Want.
 type Size struct {
 	Keys   uint64
 	Rate   float64 // expected with n keys
@@ -117,7 +117,7 @@ func (c Want) check(g *Geometry) error {
 	return nil
 }
 
-// folds is what Blocks must be a multiple of.
+// folds returns the number that Blocks must be a multiple of.
 func (c Want) folds() uint64 { return max(c.Folds, 1) }
 
 // blocksWithin is the largest allowed number of blocks that c.Bits hold.
@@ -126,11 +126,11 @@ func (c Want) blocksWithin(g *Geometry) uint64 {
 	return max(blocks/c.folds(), 1) * c.folds()
 }
 
-// findRate knows n and m.
+// findRate finds p from n and m.
 func (c Want) findRate(g *Geometry) (Size, error) {
 	p := Size{Keys: c.Keys, Blocks: c.blocksWithin(g), Rate: 2}
 	for _, probes := range g.Probes {
-		if rate := g.Rate(c.Keys, p.Blocks, probes); rate < p.Rate*(1-1e-6) { // not by a last digit, which is chance
+		if rate := g.Rate(c.Keys, p.Blocks, probes); rate < p.Rate*(1-1e-6) { // a difference in the last digits means nothing
 			p.Rate, p.Probes = rate, probes
 		}
 	}
@@ -140,15 +140,15 @@ func (c Want) findRate(g *Geometry) (Size, error) {
 	return p, nil
 }
 
-// findBits knows n and p. Of two k with the same number of blocks the smaller
-// wins, so each later k is only tried for fewer blocks than the best so far.
+// findBits finds m from n and p. Of two k with the same number of blocks the smaller
+// wins, so each larger k is tried only for fewer blocks than the best so far.
 func (c Want) findBits(g *Geometry) (Size, error) {
 	if floor := rate.HashFloor(c.Keys); floor > c.Rate/2 {
 		return Size{}, fmt.Errorf("%w: %d keys meet another key's 64-bit hash with probability %.2g, too near to the rate %g: raise the rate", ErrRate, c.Keys, floor, c.Rate)
 	}
 	unit := c.folds()
 	best := Size{Keys: c.Keys, Blocks: (g.MaxBlocks/unit + 1) * unit}
-	// No layout beats the textbook by half: start looking there.
+	// No layout needs less than half of the textbook's space: start there.
 	atLeast := uint64(float64(c.Keys)*rate.Textbook(c.Rate)/2) / g.BlockBits / unit
 	for _, probes := range g.Probes {
 		if best.Blocks == unit {
@@ -167,12 +167,12 @@ func (c Want) findBits(g *Geometry) (Size, error) {
 	return best, nil
 }
 
-// findKeys knows p and m.
+// findKeys finds n from p and m.
 func (c Want) findKeys(g *Geometry) (Size, error) {
 	p := Size{Blocks: c.blocksWithin(g)}
 	for _, probes := range g.Probes {
 		over := func(n uint64) bool { return g.Rate(n, p.Blocks, probes) > c.Rate }
-		n := uint64(MaxKeys) // unless an earlier one is over: at 2^33 blocks none may be
+		n := uint64(MaxKeys) // if none is over, as at 2^33 blocks
 		if first := leastTrue(1, MaxKeys, over); first != 0 {
 			n = first - 1
 		}
