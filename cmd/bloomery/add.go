@@ -143,16 +143,16 @@ func (r *addRun) add(keys [][]byte) error {
 	return r.watch(level, report)
 }
 
-// growing are filters that make room themselves, and say when they no longer can.
+// growing is a filter that makes room itself, and reports when it no longer can.
 type growing interface{ Err() error }
 
-// begin looks how full the filter is already.
+// begin checks how full the filter is already.
 func (r *addRun) begin() error {
 	if grows(r.file.Filter) {
 		return r.mayGrow()
 	}
 	if r.file.Unplanned() {
-		return nil // there is no n to go by
+		return nil // n is unknown
 	}
 	var level float64
 	var report bloom.Report
@@ -166,24 +166,24 @@ func grows(f interop.Filter) bool {
 	return ok
 }
 
-// mayGrow fails if the filter has reached the limit of its growth. RedisBloom's did
-// not add the key then; ours did, at a higher rate.
+// mayGrow fails if the filter has reached the limit of its growth. RedisBloom's has
+// not added the key then; ours has, at a higher rate.
 func (r *addRun) mayGrow() error {
 	g, ok := r.file.Filter.(growing)
 	if _, forgets := r.file.Filter.(*bloom.Window); forgets || !ok || g.Err() == nil {
 		return nil // a window's rate comes down again: see warnWindow
 	}
 	if _, ok := g.(*anyfile.Chain); ok {
-		return fmt.Errorf("%s: %w: it was made for %s keys and takes no more; the file stays as it was: build a larger one from its keys",
+		return fmt.Errorf("%s: %w: it was made for %s keys and holds no more; the file stays as it was: build a larger one from its keys",
 			r.file.Path, g.Err(), human.Commas(r.file.Plan().Keys))
 	}
 	if r.allowOverfull {
 		return nil
 	}
-	return fmt.Errorf("%s: %w: the file stays as it was; --allow-overfull goes on at a higher rate", r.file.Path, g.Err())
+	return fmt.Errorf("%s: %w: the file stays as it was; --allow-overfull continues at a higher rate", r.file.Path, g.Err())
 }
 
-// watch warns of a filter that gets full, and refuses one that is.
+// watch warns when the filter is nearly full, and fails when it is full.
 func (r *addRun) watch(level float64, report bloom.Report) error {
 	switch {
 	case level == 0:
@@ -195,7 +195,7 @@ func (r *addRun) watch(level float64, report bloom.Report) error {
 	case r.grow:
 		return r.startGrowing(report)
 	default:
-		return fmt.Errorf("%s: %s, after %s; the file stays as it was: build a larger one, or give --grow, or --allow-overfull to go on at a higher rate",
+		return fmt.Errorf("%s: %s, after %s; the file stays as it was: build a larger one, or give --grow, or --allow-overfull to continue at a higher rate",
 			r.file.Path, human.Overfull(report), human.Count(r.lines, "line"))
 	}
 	return nil
@@ -211,8 +211,8 @@ func (a *addCommand) refuseGrow(f *anyfile.File) error {
 	return nil
 }
 
-// startGrowing makes a Scalable of the filter. Its bits stay, and with them the rate
-// that they make: past the planned one, if keys were added beyond n.
+// startGrowing turns the filter into a Scalable. Its bits stay, and so does their
+// rate, which is above the planned one if more than n keys were added.
 func (r *addRun) startGrowing(now bloom.Report) error {
 	s, err := r.file.Filter.(*bloom.Filter).Growing(0) // by refuseGrow
 	if err != nil {
@@ -221,10 +221,10 @@ func (r *addRun) startGrowing(now bloom.Report) error {
 	r.file.Filter, r.gauge = s, nil
 	planned := s.Config().Rate
 	if now.Rate > planned {
-		r.tell.Warn("%s: its rate is past what was planned and will not come down: build a larger one from its keys", r.file.Path)
+		r.tell.Warn("%s: its rate is above the planned one and will not come down: build a larger one from its keys", r.file.Path)
 	}
-	inAll := planned - now.Plan.Rate + max(now.Rate, now.Plan.Rate) // that of the layers to come, and of this one
-	r.tell.Say("%s: is full and now a scalable filter, planned for a rate of %s in all", r.file.Path, human.OneIn(min(inAll, 1)))
+	inAll := planned - now.Plan.Rate + max(now.Rate, now.Plan.Rate) // of the layers to come, and of this one
+	r.tell.Say("%s: is full, and is now a scalable filter, planned for an overall rate of %s", r.file.Path, human.OneIn(min(inAll, 1)))
 	return nil
 }
 
@@ -235,7 +235,7 @@ type addedJSON struct {
 	New   uint64 `json:"new"`
 	Seen  uint64 `json:"seen_before"`
 
-	Mistaken float64 `json:"mistaken_expected"` // of these, new lines that were taken for old ones
+	Mistaken float64 `json:"mistaken_expected"` // of these, new lines that were mistaken for old ones
 	Kind     string  `json:"kind"`
 	human.FilterJSON
 }
@@ -255,7 +255,7 @@ func (r *addRun) report(cmd *cobra.Command) error {
 	return nil
 }
 
-// warnWindow warns of a generation that could not grow: it passes, and so is no
+// warnWindow warns of a generation that could not grow. It will expire, so it is no
 // reason to lose the lines.
 func (r *addRun) warnWindow(w *bloom.Window) {
 	if err := w.Err(); err != nil {

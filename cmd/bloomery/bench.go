@@ -49,7 +49,7 @@ machine: run it twice.`,
 const (
 	benchTime     = 300 * time.Millisecond // of each measurement
 	benchKeyBytes = 16
-	benchMostKeys = 1 << 20 // that are taken in turn
+	benchMostKeys = 1 << 20 // used in turn
 )
 
 // benchJSON is what bench measured.
@@ -91,7 +91,7 @@ func (b *benchCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	t := &human.Table{To: cmd.OutOrStdout()}
 	t.Row("filter", "%s, %s, %s of the bits set", result.Kind, human.BinarySize(result.Bytes), human.Percent(result.Fill))
-	t.Row("machine", "%s, %d CPUs of which one was used", result.System, result.CPUs)
+	t.Row("machine", "%s, %d CPUs, one of them used", result.System, result.CPUs)
 	t.Row("ns per key", "%10s %10s", "one by one", "in batches")
 	for _, c := range result.Costs {
 		t.Row("  "+c.What, "%10.1f %10.1f", c.Single, c.Batch)
@@ -99,7 +99,8 @@ func (b *benchCommand) run(cmd *cobra.Command, args []string) error {
 	return t.Err
 }
 
-// filter is a copy of the file that may be changed, or a filter half full.
+// filter returns a copy of the file's filter that may be changed, or a new filter
+// that is half full.
 func (b *benchCommand) filter(args []string) (*anyfile.File, error) {
 	if len(args) == 1 {
 		f, err := b.Open(args[0], anyfile.ToChange)
@@ -134,13 +135,13 @@ func (b *benchCommand) filter(args []string) (*anyfile.File, error) {
 	return f, nil
 }
 
-// benchFilter measures lookups of strangers first, then adds, and then lookups of
-// what was added.
+// benchFilter measures lookups of keys that were never added, then adds, and then
+// lookups of the added keys.
 func benchFilter(f *anyfile.File) benchJSON {
 	r := f.Report()
 	result := benchJSON{Kind: f.Kind(), Bytes: r.Plan.Bytes(), Fill: r.Fill, CPUs: runtime.NumCPU(), System: runtime.GOOS + "/" + runtime.GOARCH}
 	strangers := benchKeys(2, benchMostKeys)
-	// As many as leave the filter about as full as it was.
+	// So few that the filter stays about as full as it was.
 	members := benchKeys(3, min(max(int(r.Plan.Keys/20), lines.BatchKeys), benchMostKeys))
 	miss := benchCost{"miss",
 		perKey(strangers, 1, func(keys [][]byte) { f.Contains(keys[0]) }),
@@ -181,7 +182,7 @@ func perKey(keys [][]byte, call int, do func([][]byte)) float64 {
 	}
 }
 
-// addCost is how long adding keys takes that are not there yet, once.
+// addCost measures, once, how long adding new keys takes.
 func addCost(f interop.Filter, keys [][]byte, call int) float64 {
 	start := time.Now()
 	for rest := keys; len(rest) > 0; {

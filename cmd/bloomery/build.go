@@ -125,7 +125,7 @@ func (b *buildCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := mayWrite(b.output, b.force); err != nil { // it may have come meanwhile
+	if err := mayWrite(b.output, b.force); err != nil { // it may have appeared meanwhile
 		return err
 	}
 	if err := replaceFile(b.output, nil, f.Encode); err != nil {
@@ -134,7 +134,7 @@ func (b *buildCommand) run(cmd *cobra.Command, args []string) error {
 	return b.report(cmd, tell, f, total)
 }
 
-// newFile makes the empty filter and what its file is to say.
+// newFile makes the empty filter and the metadata of its file.
 func (b *buildCommand) newFile(sources []*lines.Source, tell *lines.Reporter) (f *anyfile.File, err error) {
 	meta, err := parseMeta(b.meta)
 	if err != nil {
@@ -167,7 +167,7 @@ func (b *buildCommand) note(f *anyfile.File, meta map[string]string, tell *lines
 		return n.SetMeta(meta)
 	}
 	if len(b.meta) > 0 {
-		return usagef("--meta: files of a %s in the format %s keep no metadata: leave it out, or build a file of our own", f.Kind(), f.Format())
+		return usagef("--meta: a %s in the format %s has no room for metadata: leave it out, or build a file in our own format", f.Kind(), f.Format())
 	}
 	if b.normalize != "" {
 		anyfile.WarnNotNoted(tell, f, b.normalize)
@@ -183,7 +183,7 @@ func parseMeta(pairs []string) (map[string]string, error) {
 			return nil, usagef("--meta wants KEY=VALUE, not %q", pair)
 		}
 		if key == anyfile.NormalizeMeta {
-			return nil, usagef("--meta %s is --normalize's, which also does it: give that", key)
+			return nil, usagef("--meta %s is set by --normalize, which also converts the lines: use that", key)
 		}
 		if _, twice := meta[key]; twice {
 			return nil, usagef("--meta %s was given twice", key)
@@ -236,7 +236,7 @@ type anyAdder struct{ filter interop.Filter }
 func (a anyAdder) add(keys [][]byte) int { return a.filter.AddMany(keys, nil) }
 func (a anyAdder) finish() (int, error)  { return 0, nil }
 
-// watch fails when more distinct keys came than planned.
+// watch fails when there are more distinct keys than planned.
 func (b *buildCommand) watch(f *anyfile.File, watch *gauge, isNew int, total uint64) error {
 	if watch == nil {
 		g, ok := f.Filter.(growing)
@@ -244,7 +244,7 @@ func (b *buildCommand) watch(f *anyfile.File, watch *gauge, isNew int, total uin
 			return nil // report warns
 		}
 		if ok && g.Err() != nil {
-			return fmt.Errorf("%w, after %s; %s was not written: give a larger --budget, or a larger -n to begin with", g.Err(), human.Count(total, "line"), b.output)
+			return fmt.Errorf("%w, after %s; %s was not written: give a larger --budget, or a larger -n at the start", g.Err(), human.Count(total, "line"), b.output)
 		}
 		return nil
 	}
@@ -258,7 +258,7 @@ func (b *buildCommand) watch(f *anyfile.File, watch *gauge, isNew int, total uin
 		watch.lookAt = watch.added + planned/1000 + 1
 	case b.allowOverfull: // report warns
 	default:
-		return fmt.Errorf("%s, after %s; %s was not written: give a larger -n, or --allow-overfull to go on at a higher rate",
+		return fmt.Errorf("%s, after %s; %s was not written: give a larger -n, or --allow-overfull to continue at a higher rate",
 			human.Overfull(r), human.Count(total, "line"), b.output)
 	}
 	return nil
@@ -270,7 +270,7 @@ type buildJSON struct {
 	Lines    uint64  `json:"lines"`
 	New      uint64  `json:"new"`
 	Repeats  uint64  `json:"repeats"`
-	Mistaken float64 `json:"mistaken_expected"` // of these, new lines that were taken for old ones
+	Mistaken float64 `json:"mistaken_expected"` // of these, new lines that were mistaken for old ones
 	human.FilterJSON
 }
 

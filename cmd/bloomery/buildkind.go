@@ -19,10 +19,10 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// How large a filter build makes, and of which kind.
+// The size and the kind of the filter that build makes.
 
-// size finds out how many keys to plan for: zero if another flag says how large the
-// filter is.
+// size returns the number of keys to plan for, or zero if another flag sets the
+// size of the filter.
 func (b *buildCommand) size(keys *anyfile.KeyMap, sources []*lines.Source, tell *lines.Reporter) (planned uint64, err error) {
 	switch {
 	case b.keys.Auto:
@@ -48,12 +48,12 @@ func (b *buildCommand) size(keys *anyfile.KeyMap, sources []*lines.Source, tell 
 const autoMargin = 0.02
 
 // countDistinct estimates the number of different keys, by reading all sources
-// once before they are read for good.
+// once before they are read for adding.
 func countDistinct(sources []*lines.Source, separator byte, keys *anyfile.KeyMap, tell *lines.Reporter) (uint64, error) {
 	sketch := hyperloglog.New16()
 	for _, s := range sources {
 		if !s.Regular {
-			return 0, usagef("%s: -n auto reads its input twice, which takes files: say how many different lines there are, like -n 1M", s.Name())
+			return 0, usagef("%s: -n auto reads its input twice, which only works for files: say how many different lines there are, like -n 1M", s.Name())
 		}
 		again, err := s.Again()
 		if err != nil {
@@ -99,7 +99,7 @@ func (b *buildCommand) makeFilter(f *anyfile.File, keys uint64) error {
 		return err
 	}
 	if secret != nil && b.seed != 0 {
-		return usagef("give --seed or --secret, not both: a secret takes the seed's place")
+		return usagef("give --seed or --secret, not both: a secret replaces the seed")
 	}
 	if b.format != "" {
 		return b.makeForeign(f, keys, secret)
@@ -109,7 +109,7 @@ func (b *buildCommand) makeFilter(f *anyfile.File, keys uint64) error {
 	switch b.kind {
 	case bloom.KindFilter.String():
 		f.Filter, err = anyfile.OrNone(newFilter(c, uint64(b.budget)))
-		return err // newFilter says what the budget is
+		return err // newFilter names the budget
 	case bloom.KindSplitBlock.String():
 		f.Filter, err = anyfile.OrNone(c.NewSplitBlock())
 	case bloom.KindClassic.String():
@@ -120,7 +120,7 @@ func (b *buildCommand) makeFilter(f *anyfile.File, keys uint64) error {
 		f.Filter, err = anyfile.OrNone(bloom.ScalableConfig{First: keys, Rate: c.Rate, Budget: uint64(b.budget), Seed: uint64(b.seed), Secret: secret}.New())
 	case bloom.KindWindow.String():
 		if b.span <= 0 {
-			return usagef("say with --span how long a window remembers, like --span 24h")
+			return usagef("give --span, the time that a window remembers, like --span 24h")
 		}
 		f.Filter, err = anyfile.OrNone(bloom.WindowConfig{Keys: keys, Rate: c.Rate, Span: time.Duration(b.span), Budget: budget, Seed: uint64(b.seed), Secret: secret}.New())
 	default:
@@ -140,7 +140,7 @@ func (b *buildCommand) refuseFlags() error {
 	case b.given("span") && b.kind != bloom.KindWindow.String():
 		return usagef("--span is for --kind window")
 	case b.folds > 1 && (b.format != "" || b.kind != bloom.KindFilter.String() && b.kind != bloom.KindSplitBlock.String()):
-		return usagef("--folds is for --kind filter and splitblock: others do not fold")
+		return usagef("--folds is for --kind filter and splitblock: other kinds cannot be folded")
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func (b *buildCommand) makeForeign(f *anyfile.File, keys uint64, secret []byte) 
 	var err error
 	switch chain, split := format.Holds == interop.Chains, format.Holds == interop.SplitBlocks; {
 	case (chain || split) && (b.scheme != "" || b.bits != 0 || b.probes != 0), chain && (b.seed != 0 || secret != nil):
-		return usagef("the format %s has its own way from -n and -p to the bits: leave --scheme, --bits, --probes, --seed and --secret out", format.Name)
+		return usagef("the format %s has its own rule that sizes a filter from -n and -p: leave --scheme, --bits, --probes, --seed and --secret out", format.Name)
 	case chain && b.allowOverfull:
 		return usagef("--allow-overfull has no effect: a filter of the format %s grows: leave it out", format.Name)
 	case chain:
@@ -226,8 +226,8 @@ func (b *buildCommand) makeForeign(f *anyfile.File, keys uint64, secret []byte) 
 }
 
 // newFilter makes a filter if it fits the budget, or without one the memory of the
-// machine or its control group: a filter is touched everywhere from the first key
-// on, so one that does not fit does not slow the machine down but kills it.
+// machine or its control group. Keys touch a filter everywhere from the start, so
+// one that does not fit would not slow the machine down but bring it down.
 func newFilter(c bloom.Config, budget uint64) (*bloom.Filter, error) {
 	c.Budget = budget
 	if budget == 0 {

@@ -114,7 +114,7 @@ func (c *checkCommand) run(cmd *cobra.Command, args []string) error {
 	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), printing, sources)
 	lines.HintTerminal(tell, sources)
 	look := &look{checkCommand: c, filters: filters, out: lines.NewWriter(cmd.OutOrStdout()), stdout: cmd.OutOrStdout(), printing: printing}
-	for _, s := range sources { // one by one, for the line numbers
+	for _, s := range sources { // one at a time, for the line numbers
 		if err = look.through(s, tell); err != nil {
 			break
 		}
@@ -123,15 +123,14 @@ func (c *checkCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil && err != lines.ErrEnough {
 		return err
 	}
-	if missing != nil && look.sum.Selected == 0 { // as grep -q: a line that is found decides
+	if missing != nil && look.sum.Selected == 0 { // as in grep -q, a selected line decides
 		return missing
 	}
 	look.sum.Filter, look.sum.More = paths[0], paths[1:]
 	return c.finish(cmd, tell, filters, look.sum)
 }
 
-// open opens the filters. Those that were opened are returned also with an
-// error.
+// open opens the filters. Along with an error it returns those that it has opened.
 func (c *checkCommand) open(paths []string) (filters []*anyfile.File, err error) {
 	for _, path := range paths {
 		f, err := c.Options.Open(path, anyfile.ToRead)
@@ -161,11 +160,11 @@ type look struct {
 	sum      checkJSON
 }
 
-// asked is what one CPU needs to ask the filters about the lines of a job.
+// asked is what one CPU needs to look up the lines of a job in the filters.
 type asked struct {
 	lines [][]byte
 	keys  []*anyfile.KeyMap // for each filter
-	found [][]bool          // what each filter says of each line
+	found [][]bool          // the answer of each filter for each line
 }
 
 func (l *look) newAsked() *asked {
@@ -176,8 +175,7 @@ func (l *look) newAsked() *asked {
 	return a
 }
 
-// ask asks all filters about the lines of a job. The answers are what they say
-// together.
+// ask looks up the lines of a job in all filters, and combines the answers.
 func (l *look) ask(j *lines.Job) {
 	if j.Own == nil {
 		j.Own = l.newAsked()
@@ -265,7 +263,7 @@ func (l *look) through(s *lines.Source, tell *lines.Reporter) (err error) {
 	})
 }
 
-// print prints the selected lines with what is to stand before each.
+// print prints the selected lines, each with its prefix.
 func (l *look) print(j *lines.Job) error {
 	start := 0
 	for i, end := range j.Ends {
@@ -284,7 +282,7 @@ func (l *look) print(j *lines.Job) error {
 	return l.out.Flush()
 }
 
-// before is what stands before a line: its number, and the filters that have it.
+// before is the prefix of a line: its number, and the filters that have it.
 func (l *look) before(i int, a *asked) []byte {
 	p := l.prefix[:0]
 	if l.lineNumber {
@@ -304,7 +302,7 @@ func (l *look) before(i int, a *asked) []byte {
 	return p
 }
 
-// finish prints what there is to print after the lines.
+// finish prints what follows the lines.
 func (c *checkCommand) finish(cmd *cobra.Command, tell *lines.Reporter, filters []*anyfile.File, sum checkJSON) error {
 	var err error
 	switch {

@@ -38,8 +38,8 @@ formats, schemes and file names.`,
 	}
 }
 
-// What the shell offers when Tab is pressed. Where nothing is said here it
-// offers files.
+// What the shell offers when Tab is pressed. Flags without an entry here complete
+// file names.
 
 type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
 
@@ -62,8 +62,8 @@ func completeSchemes(*cobra.Command, []string, string) ([]string, cobra.ShellCom
 	return anyfile.SchemeNames(), cobra.ShellCompDirectiveNoFileComp
 }
 
-// dropQuotes takes the back-quotes out of what flags say of themselves: help makes
-// the name of a value of them, and a shell shows them as they are.
+// dropQuotes removes the back-quotes from the usage texts of flags: help turns the
+// quoted word into the name of the value, but a shell would show the quotes.
 func dropQuotes(root *cobra.Command) {
 	for _, cmd := range root.Commands() {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { f.Usage = strings.ReplaceAll(f.Usage, "`", "") })

@@ -63,7 +63,7 @@ IN's format is detected, or given by --from.`,
 func (c *convertCommand) run(cmd *cobra.Command, args []string) error {
 	switch {
 	case c.list && len(args) > 0:
-		return usagef("--list prints the formats: name no filter with it")
+		return usagef("--list only lists the formats: leave the filter out")
 	case c.list:
 		if err := idle(cmd, "--list converts nothing", "output", "force", "to", "from", "format", "scheme", "bits", "probes"); err != nil {
 			return err
@@ -72,7 +72,7 @@ func (c *convertCommand) run(cmd *cobra.Command, args []string) error {
 	case len(args) != 1:
 		return usagef("name one filter to convert: bloomery convert --to FORMAT -o OUT IN")
 	case c.to == "":
-		return usagef("say with --to what to make: %s, %s", anyfile.OurFormat, joined(anyfile.FormatNames()))
+		return usagef("name the format to write with --to: %s, %s", anyfile.OurFormat, joined(anyfile.FormatNames()))
 	}
 	var to *interop.Format // nil: ours
 	if c.to != anyfile.OurFormat {
@@ -102,13 +102,13 @@ func (c *convertCommand) run(cmd *cobra.Command, args []string) error {
 	return c.report(cmd, from, made)
 }
 
-// convert is the filter in the other format. It shares the bits of from.
+// convert returns the filter in the other format. It shares the bits of from.
 func (c *convertCommand) convert(from *anyfile.File, to *interop.Format) (*anyfile.File, error) {
 	made := &anyfile.File{Filter: from.Filter, Path: c.output}
 	if to != nil {
 		file := interop.File{Filter: from.Filter}
 		if from.Foreign != nil {
-			file = *from.Foreign // with what only its format knows
+			file = *from.Foreign // including the state that only its format knows
 		}
 		file.Format = to
 		made.SetForeign(&file)
@@ -117,7 +117,7 @@ func (c *convertCommand) convert(from *anyfile.File, to *interop.Format) (*anyfi
 	}); ok {
 		single, ok := chain.Single()
 		if !ok {
-			return nil, fmt.Errorf("%s: has several layers, which no filter of ours has under another program's scheme: read it as it is, as every command can", from.Path)
+			return nil, fmt.Errorf("%s: has several layers, which our format cannot hold under another program's scheme: use the file as it is; every command reads it", from.Path)
 		}
 		made.Filter = single
 	} else if counting, ok := from.Filter.(*bloom.Counting); ok {
@@ -131,7 +131,7 @@ func (c *convertCommand) convert(from *anyfile.File, to *interop.Format) (*anyfi
 		return nil, fmt.Errorf("%s: has %s of free data, for which our format has no room: give --force to leave them out", from.Path, human.Count(uint64(len(from.Foreign.Data)), "byte"))
 	}
 	if to == nil && made.Filter == from.Filter && from.Foreign == nil {
-		return nil, fmt.Errorf("%s: is a file of ours already: copy it", from.Path)
+		return nil, fmt.Errorf("%s: is already in our format: copy it", from.Path)
 	}
 	if len(from.Meta()) > 0 && to != nil {
 		return made, c.refuseNormalized(from)
@@ -140,15 +140,15 @@ func (c *convertCommand) convert(from *anyfile.File, to *interop.Format) (*anyfi
 }
 
 // refuseNormalized refuses a filter whose keys are in a form that the other
-// format cannot note.
+// format cannot record.
 func (c *convertCommand) refuseNormalized(from *anyfile.File) error {
 	if form := from.Meta()[anyfile.NormalizeMeta]; form != "" && !c.force {
-		return fmt.Errorf("%s: was built with --normalize %s, which the format %s cannot note: give --force if whoever asks it brings keys into that form", from.Path, form, c.to)
+		return fmt.Errorf("%s: was built with --normalize %s, which the format %s cannot record: give --force if the keys of every lookup will be in that form", from.Path, form, c.to)
 	}
 	return nil
 }
 
-// advise adds to a refusal how to build the filter in the format.
+// advise adds to a refusal how to build the filter in that format.
 func (c *convertCommand) advise(err error, from *anyfile.File, to *interop.Format) error {
 	if !errors.Is(err, interop.ErrScheme) {
 		return err
@@ -220,11 +220,11 @@ func (c *convertCommand) print(w io.Writer) error {
 func formatNote(f *interop.Format) string {
 	switch {
 	case f.Needs != "" && f.Matches == nil:
-		return fmt.Sprintf(" (name it by --from; it needs %s)", f.Needs)
+		return fmt.Sprintf(" (name it with --from; it needs %s)", f.Needs)
 	case f.Needs != "":
 		return fmt.Sprintf(" (it needs %s)", f.Needs)
 	case f.Matches == nil:
-		return " (name it by --from)"
+		return " (name it with --from)"
 	}
 	return ""
 }

@@ -152,7 +152,7 @@ type remembered interface {
 	Close() error
 }
 
-// open makes the filter, or opens the one of an earlier run.
+// open makes the filter, or opens that of an earlier run.
 func (d *dedupeCommand) open(sources []*lines.Source, tell *lines.Reporter) (remembered, error) {
 	limit := &limit{tell: tell, goOn: d.allowOverfull || d.strict}
 	if d.state != "" {
@@ -179,7 +179,7 @@ func (d *dedupeCommand) open(sources []*lines.Source, tell *lines.Reporter) (rem
 		}
 		f, err := bloom.ScalableConfig{First: keys, Rate: rate, Budget: budget}.New()
 		if errors.Is(err, bloom.ErrRate) {
-			err = fmt.Errorf("%w; a filter that grows begins with a fifth of the rate: give a higher -p, or -n without --grow", err)
+			err = fmt.Errorf("%w; a filter that grows starts at a fifth of the rate: give a higher -p, or -n without --grow", err)
 		}
 		return growingSeen{f, limit.of(growthAdvice(d.budget, "give --budget, or close other programs"))}, err
 	}
@@ -190,7 +190,7 @@ func (d *dedupeCommand) open(sources []*lines.Source, tell *lines.Reporter) (rem
 	return fixedSeen{f, newGauge(f, d.keys.Auto), limit.of("give a larger -n, or --grow to take more memory")}, nil
 }
 
-// countKeys finds out how many keys to plan for, if -n auto wants that.
+// countKeys estimates how many keys to plan for, with -n auto.
 func (d *dedupeCommand) countKeys(sources []*lines.Source, tell *lines.Reporter) error {
 	if !d.keys.Auto {
 		return nil
@@ -208,15 +208,15 @@ func (d *dedupeCommand) countKeys(sources []*lines.Source, tell *lines.Reporter)
 	return err
 }
 
-// pastRate reports whether a filter that grows, or forgets, says that it is past its
-// rate.
+// pastRate reports whether a filter that grows or forgets is past its rate, by its
+// own account.
 func pastRate(f remembered) bool {
 	g, ok := f.(growing)
 	return ok && g.Err() != nil
 }
 
-// guess is how many keys a filter that grows begins with: a million, or, for
-// large files, so many that it will not grow often.
+// guess is the number of keys that a growing filter starts with: a million, or more
+// for large files, so that it does not grow often.
 func (d *dedupeCommand) guess(sources []*lines.Source) uint64 {
 	const fewest, bytesPerKey = 1_000_000, 256
 	total := int64(0)
@@ -227,7 +227,7 @@ func (d *dedupeCommand) guess(sources []*lines.Source) uint64 {
 	if d.budget == 0 {
 		return keys
 	}
-	for keys > 1 { // the first layer has to fit
+	for keys > 1 { // the first layer must fit
 		plan, err := bloom.Config{Keys: keys, Rate: float64(d.rate) / 5}.Plan()
 		if err != nil || plan.Bytes() <= uint64(d.budget)/2 {
 			break
@@ -259,7 +259,7 @@ func (r *dedupeRun) selected() uint64 {
 	return r.first
 }
 
-// do takes the lines through. With a state, one is remembered when it was written.
+// do processes the lines. With a state, a line is remembered once it is written.
 func (r *dedupeRun) do(sources []*lines.Source) error {
 	d := r.command
 	var p *lines.Pipeline
@@ -300,7 +300,7 @@ func (r *dedupeRun) do(sources []*lines.Source) error {
 	return err
 }
 
-// watchReader stops reading when the reader of the output has gone. It returns a
+// watchReader stops the reading when the reader of the output is gone. It returns a
 // function that reports whether that happened.
 func (r *dedupeRun) watchReader(p *lines.Pipeline) func() bool {
 	if !r.printing {
@@ -317,9 +317,9 @@ func (r *dedupeRun) watchReader(p *lines.Pipeline) func() bool {
 	}
 }
 
-// onInterrupt lets a Ctrl-C end the reading where something is to be finished; a
-// second one ends the program. It returns a function that returns the exit status,
-// zero if nothing came.
+// onInterrupt lets Ctrl-C stop the reading where there is something to finish; a
+// second Ctrl-C ends the program. It returns a function that returns the exit
+// status, zero if there was no interrupt.
 func (r *dedupeRun) onInterrupt(p *lines.Pipeline) func() int {
 	if r.command.state == "" && r.append == nil {
 		return func() int { return 0 }
@@ -368,7 +368,8 @@ func (r *dedupeRun) write(j *lines.Job) error {
 	return r.out.Write(j, !r.command.repeated)
 }
 
-// makeDurable is for a moment when all lines so far are added and written.
+// makeDurable syncs what is remembered. It is called when all lines so far are added
+// and written.
 func (r *dedupeRun) makeDurable() error {
 	if r.append != nil {
 		if err := r.append.file.Sync(); err != nil {
@@ -386,7 +387,7 @@ type dedupeJSON struct {
 	human.FilterJSON
 }
 
-// finish prints what there is to print after the lines.
+// finish prints what follows the lines.
 func (r *dedupeRun) finish(cmd *cobra.Command) error {
 	d := r.command
 	if r.append != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// What dedupe --append remembers lines in: a file of lines, which grows.
+// The file of lines that dedupe --append reads first and appends to.
 
 type appendedFile struct {
 	path string
@@ -20,8 +20,8 @@ type appendedFile struct {
 	size int64 // up to the last whole line
 }
 
-// openAppended opens the file of lines, locks it, and adds its lines, which thus
-// were seen.
+// openAppended opens the file of lines, locks it, and adds its lines, which then
+// count as seen.
 func (r *dedupeRun) openAppended(stdout io.Writer) error {
 	path := r.command.appendTo
 	if path == "" {
@@ -45,7 +45,7 @@ func (r *dedupeRun) openAppended(stdout io.Writer) error {
 	if packer != "" {
 		return fmt.Errorf("%s: is compressed: lines can only be appended to a plain file", path)
 	}
-	if r.command.state == "" || r.seen.Report().Added == 0 { // else it was seen when it was written
+	if r.command.state == "" || r.seen.Report().Added == 0 { // otherwise the lines were remembered when they were written
 		known, err := lines.FindOne(path, nil)
 		if err != nil {
 			return err
@@ -62,10 +62,10 @@ func (r *dedupeRun) openAppended(stdout io.Writer) error {
 	return r.append.endLine(separator(r.command.null))
 }
 
-// mayAppend refuses what is no file of lines.
+// mayAppend refuses anything that is not a file of lines.
 func (r *dedupeRun) mayAppend(path string, stdout io.Writer) error {
 	if path == "-" {
-		return usagef("--append names the file that remembers the lines; standard output gets the new ones anyway")
+		return usagef("--append names the file that remembers the lines; the new ones go to standard output anyway")
 	}
 	info, err := os.Stat(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -75,20 +75,20 @@ func (r *dedupeRun) mayAppend(path string, stdout io.Writer) error {
 		return lines.FileError(path, err)
 	}
 	if !info.Mode().IsRegular() {
-		return fmt.Errorf("%s: is no regular file: lines are read from it first, and then appended", path)
+		return fmt.Errorf("%s: is not a regular file: lines are read from it first, and then appended", path)
 	}
 	if anyfile.BeginsAsOurs(path) {
-		return fmt.Errorf("%s: is a filter: give it to --state, and to --append a file of lines", path)
+		return fmt.Errorf("%s: is a filter: give it to --state, and a file of lines to --append", path)
 	}
 	if out, ok := stdout.(*os.File); ok {
 		if to, err := out.Stat(); err == nil && os.SameFile(info, to) {
-			return fmt.Errorf("%s: is the output as well: the new lines would stand in it twice", path)
+			return fmt.Errorf("%s: is also the output: the new lines would be in it twice", path)
 		}
 	}
 	return nil
 }
 
-// endLine ends the last line, if it has no end.
+// endLine terminates the last line, if it is not.
 func (a *appendedFile) endLine(separator byte) (err error) {
 	if a.size, err = a.file.Seek(0, io.SeekEnd); err != nil || a.size == 0 {
 		return err
@@ -109,7 +109,7 @@ func (a *appendedFile) endLine(separator byte) (err error) {
 // write appends the new lines of a job: all of them, or none.
 func (a *appendedFile) write(j *lines.Job) error {
 	if err := a.out.Write(j, true); err != nil {
-		a.file.Truncate(a.size) // a piece of a line would be taken for one
+		a.file.Truncate(a.size) // a part of a line would be taken for a line
 		return lines.FileError(a.path, err)
 	}
 	start := 0

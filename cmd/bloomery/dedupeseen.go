@@ -10,8 +10,8 @@ import (
 	"github.com/bloomery/bloom/internal/lines"
 )
 
-// What dedupe remembers lines in: the kinds of filter that many goroutines may
-// add to, and a file of one for a single goroutine.
+// The filters that dedupe remembers lines in: kinds that many goroutines may add to,
+// and a file for a single goroutine.
 
 // fixedSeen has room for as many keys as planned.
 type fixedSeen struct {
@@ -60,8 +60,8 @@ func (s growingSeen) Room() (int64, error) {
 	return int64(min(room, math.MaxInt64)), nil
 }
 
-// windowSeen forgets. When more lines come than planned it grows; when it cannot, the
-// rate rises until they are forgotten.
+// windowSeen forgets. When there are more lines than planned it grows; when it
+// cannot, the rate rises until they are forgotten.
 type windowSeen struct {
 	*bloom.Window
 	limit *limit
@@ -72,7 +72,7 @@ func (s windowSeen) Grows() bool    { return true }
 func (s windowSeen) Sync() error    { return nil }
 func (s windowSeen) advice() string { return s.limit.way }
 
-// windowLook is how many lines may be new before a window is asked again whether it
+// windowLook is how many new lines are added between two checks whether a window
 // keeps its rate: some milliseconds' worth.
 const windowLook = 1 << 16
 
@@ -85,7 +85,7 @@ func (s windowSeen) Room() (int64, error) {
 	return windowLook, s.limit.over(err.Error())
 }
 
-// limit says what to do about a filter that is full: it is never silent.
+// limit is what happens when a filter is full. It is never silent.
 type limit struct {
 	tell *lines.Reporter
 	goOn bool // at a higher rate
@@ -93,19 +93,19 @@ type limit struct {
 	way  string // how to get more room
 }
 
-// of is the limit of a filter that gets more room in this way.
+// of is the limit of a filter that gets more room in the given way.
 func (l *limit) of(way string) *limit {
 	l.way = way
 	return l
 }
 
-// fixedAdvice is for a state that was made for a number of keys.
+// fixedAdvice is for a state made for a fixed number of keys.
 func fixedAdvice(state string) string {
 	return fmt.Sprintf("'bloomery add --grow %s </dev/null' turns it into one that grows, at up to five times its rate", anyfile.Quoted(state))
 }
 
 // stateGrowthAdvice is for a state that grows: its limit is kept in the file.
-const stateGrowthAdvice = "make room on the disk, or begin another file, with a larger --budget if it has one"
+const stateGrowthAdvice = "free some disk space, or start another file, with a larger --budget if it has one"
 
 // growthAdvice is for a filter that grows, up to the budget if there is one.
 func growthAdvice(budget human.SizeFlag, without string) string {
@@ -120,18 +120,18 @@ type fullError string
 
 func (e fullError) Error() string { return string(e) }
 
-// after says how far a run came whose filter is full, and the way to more room.
+// after adds to the error how far the run came, and the way to more room.
 func (e fullError) after(lines uint64, way string) error {
 	return fmt.Errorf("%w, after %s: the rest was not read; %s; or give --allow-overfull to lose new lines at that rate", e, human.Count(lines, "line"), way)
 }
 
-// over is for a filter that is past its rate, for the reason given.
+// over handles a filter that is past its rate, for the reason given.
 func (l *limit) over(why string) error {
 	if !l.goOn {
 		return fullError(why)
 	}
 	if !l.told {
-		l.tell.Warn("%s: new lines get lost at that rate; %s", why, l.way)
+		l.tell.Warn("%s: new lines are lost at that rate; %s", why, l.way)
 	}
 	l.told = true
 	return nil
@@ -141,7 +141,7 @@ func (l *limit) over(why string) error {
 func (l *limit) room(g *gauge, added uint64) (int64, error) {
 	level, report := g.add(int(added - g.added))
 	if level >= 1 {
-		l.told = false // each doubling is worth a word
+		l.told = false // warn at each doubling
 		if err := l.over(human.Overfull(report)); err != nil {
 			return 0, err
 		}

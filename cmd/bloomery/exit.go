@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Exit codes, as grep has them.
+// Exit codes, after grep's.
 const (
-	exitDone     = 0 // something selected, or done
-	exitNothing  = 1 // nothing selected
+	exitDone     = 0 // something was selected or done
+	exitNothing  = 1 // nothing was selected
 	exitError    = 2
 	exitOverfull = 3 // done, but with --strict and a filter past its rate
 )
@@ -25,13 +25,13 @@ type exitStatus int
 
 func (s exitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// isStatus reports whether err is no accident.
+// isStatus reports whether err is an intended exit status, not a failure.
 func isStatus(err error) bool {
 	var status exitStatus
 	return errors.As(err, &status)
 }
 
-// selected is how a command that selects lines ends.
+// selected is the exit status of a command that selects lines.
 func selected(lines uint64) error {
 	if lines == 0 {
 		return exitStatus(exitNothing)
@@ -39,7 +39,7 @@ func selected(lines uint64) error {
 	return nil
 }
 
-// usagef is an error in how the command was called.
+// usagef returns an error in how the command was called.
 func usagef(format string, args ...any) error { return anyfile.Usagef(format, args...) }
 
 // execute runs the command that the arguments name and returns the exit code.
@@ -66,7 +66,7 @@ func execute(root *cobra.Command) int {
 	return exitError
 }
 
-// inFlags says in flags what the library says in the fields of its configs.
+// inFlags names flags where the library's error names fields of its configs.
 func inFlags(err error, bits string) error {
 	if err == nil {
 		return nil

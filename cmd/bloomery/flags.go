@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Flags that several commands share, and what they mean.
+// The flags that several commands share.
 
 func addNull(cmd *cobra.Command, null *bool) {
 	cmd.Flags().BoolVarP(null, "null", "0", false, "lines end with a NUL byte instead of a newline")
@@ -22,7 +22,7 @@ func addJSON(cmd *cobra.Command, asJSON *bool, what string) {
 	cmd.Flags().BoolVar(asJSON, "json", false, what)
 }
 
-// addBudget adds --budget. beyond says what happens where the filter needs more.
+// addBudget adds --budget. beyond says what happens if the filter needs more.
 func addBudget(cmd *cobra.Command, budget *human.SizeFlag, beyond string) {
 	cmd.Flags().Var(budget, "budget", "the most memory the filter may take, like 2GiB; "+beyond)
 }
@@ -48,11 +48,11 @@ func separator(null bool) byte {
 	return '\n'
 }
 
-// refuseEmpty refuses an argument or a flag's value that is empty. It is most
-// likely a variable that is not set, and would switch off without a word what it
-// was given for: --secret a secret, --state a memory, --members a check.
+// refuseEmpty refuses an empty argument or flag value. It is most likely a variable
+// that is not set, and would silently switch off what the flag is for: --secret a
+// secret, --state a memory, --members a check.
 func refuseEmpty(cmd *cobra.Command, args []string) (err error) {
-	if strings.HasPrefix(cmd.Name(), "__") { // the shell asks what may follow
+	if strings.HasPrefix(cmd.Name(), "__") { // the shell asks for completions
 		return nil
 	}
 	if slices.Contains(args, "") {
@@ -71,7 +71,7 @@ func refuseEmpty(cmd *cobra.Command, args []string) (err error) {
 	return err
 }
 
-// idle refuses flags that were given and have no effect here, for the reason why.
+// idle refuses flags that were given but have no effect, for the reason why.
 func idle(cmd *cobra.Command, why string, names ...string) error {
 	for _, name := range names {
 		if cmd.Flags().Changed(name) {
@@ -104,7 +104,7 @@ func addFunnel(cmd *cobra.Command, f *anyfile.Options) {
 	cmd.RegisterFlagCompletionFunc("funnel", fixed(anyfile.FunnelNames()...))
 }
 
-// normalizeHelp is what --normalize means.
+// normalizeHelp explains --normalize.
 const normalizeHelp = `
 --normalize converts each line to a normal form before it is hashed. The filter's
 metadata records the form, so that later commands apply it by themselves:

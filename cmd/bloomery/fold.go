@@ -91,7 +91,7 @@ type foldedJSON struct {
 	human.FilterJSON
 }
 
-// fold folds by what was asked for, or by as much as the rate allows.
+// fold folds by the given factor, or as far as the rate allows.
 func (c *foldCommand) fold(f *anyfile.File, r bloom.Report) (folded *anyfile.File, by uint64, err error) {
 	if !foldable(f) {
 		return nil, 0, fmt.Errorf("a %s cannot be folded: only filters, splitblocks and filters with exceptions can: build a smaller one from its keys", f.Kind())
@@ -109,7 +109,7 @@ func (c *foldCommand) fold(f *anyfile.File, r bloom.Report) (folded *anyfile.Fil
 	limit := float64(c.rate)
 	if limit == 0 {
 		if f.Unplanned() {
-			return nil, 0, errors.New("its file does not say which rate it was planned for: give --rate or --by")
+			return nil, 0, errors.New("its file does not record the planned rate: give --rate or --by")
 		}
 		limit = r.Plan.Rate
 	}
@@ -120,7 +120,7 @@ func (c *foldCommand) fold(f *anyfile.File, r bloom.Report) (folded *anyfile.Fil
 		smaller := r.Plan
 		smaller.Blocks /= by
 		smaller.Bits /= by
-		// The formula saves trying what is hopeless; the bits decide.
+		// The formula rules out hopeless sizes; the bits decide.
 		if by > 1 && smaller.RateAt(uint64(max(r.Keys-3*r.KeysError, 0))) > 1.5*limit {
 			continue
 		}
@@ -139,7 +139,7 @@ func (c *foldCommand) fold(f *anyfile.File, r bloom.Report) (folded *anyfile.Fil
 	return nil, 0, fmt.Errorf("it has %d blocks, and no size that divides them keeps a rate of %s: give a higher --rate, or build it with --folds", r.Plan.Blocks, human.OneIn(limit))
 }
 
-// replan plans the result for the rate that was asked for.
+// replan plans the result for the given rate.
 func (c *foldCommand) replan(folded *anyfile.File) error {
 	if c.rate == 0 {
 		return nil
@@ -156,7 +156,7 @@ func foldable(f *anyfile.File) bool {
 	return false
 }
 
-// foldBy returns a filter of a by-th of the size, of a kind that is foldable.
+// foldBy returns a filter of 1/by of the size. The kind must be foldable.
 func foldBy(f *anyfile.File, by uint64) (folded *anyfile.File, err error) {
 	folded = &anyfile.File{}
 	switch k := f.Filter.(type) {

@@ -8,19 +8,19 @@ import (
 	"github.com/bloomery/bloom/internal/human"
 )
 
-// fullness are the levels that are worth a word: nearly full, full, and each
-// doubling from there on, while the rate goes up steeply.
+// fullness lists the levels worth a message: nearly full, full, and each doubling
+// beyond that, as the rate rises steeply.
 var fullness = []float64{0.9, 1, 2, 4, 8}
 
-// reported is a filter that reports how full it is.
+// reported is a filter that can report how full it is.
 type reported interface {
 	Plan() bloom.Plan
 	Report() bloom.Report
 }
 
 // A gauge watches a filter fill up. Reading the bits at every batch would cost
-// more than adding, so it looks again only when enough keys were new for the
-// next level to be near.
+// more than adding, so it looks again only when enough keys were new that the
+// next level may be near.
 type gauge struct {
 	filter reported
 	levels []float64 // still to come
@@ -31,7 +31,7 @@ type gauge struct {
 }
 
 // newGauge watches a filter from empty. known says that the number of keys was
-// counted beforehand: being nearly full is then as it should be.
+// counted beforehand, so that nearly full is to be expected.
 func newGauge(f reported, known bool) *gauge {
 	g := &gauge{filter: f, levels: fullness}
 	if known {
@@ -45,9 +45,9 @@ func newGauge(f reported, known bool) *gauge {
 	return g
 }
 
-// begin continues where a filter that counted its keys was left: up to the planned
-// number by the count and those that the filter took for old ones, as reading the
-// bits of a file costs more than a short run. Beyond it looks at once.
+// begin continues with a filter that has counted its keys. Up to the planned number
+// it trusts the count, plus the keys mistaken for old ones, as reading the bits of a
+// file costs more than a short run. Beyond that it looks at once.
 func (g *gauge) begin(added uint64) {
 	plan := g.filter.Plan()
 	keys := float64(added) + mistaken(plan, 0, added, math.MaxUint64)
@@ -62,8 +62,8 @@ func (g *gauge) begin(added uint64) {
 	g.lookAt += g.before(keys)
 }
 
-// add counts keys that were new. It returns the highest level that was passed
-// with them, or zero, and what the filter says about itself there.
+// add counts new keys. It returns the highest level that they have passed, or zero,
+// and the filter's report there.
 func (g *gauge) add(isNew int) (level float64, r bloom.Report) {
 	g.added += uint64(isNew)
 	if g.nearly != nil {
@@ -83,7 +83,7 @@ func (g *gauge) add(isNew int) (level float64, r bloom.Report) {
 	return level, r
 }
 
-// left is how many more keys may be new before it looks again.
+// left is how many more new keys may be added before it looks again.
 func (g *gauge) left() int64 {
 	if len(g.levels) == 0 {
 		return math.MaxInt64
@@ -91,9 +91,10 @@ func (g *gauge) left() int64 {
 	return int64(g.lookAt - g.added)
 }
 
-// passed reports whether the filter is so full: by the estimate for "nearly",
-// beyond its error where it is an accusation. When every bit is set the
-// estimate and its error are both infinite, and no level is left to pass.
+// passed reports whether the filter has reached the level. For "nearly full" the
+// estimate suffices; from "full" on it must be beyond its error, as it is an
+// accusation. When every bit is set the estimate and its error are both infinite,
+// and no level is left to pass.
 func passed(level float64, r bloom.Report) bool {
 	if math.IsInf(r.Keys, 1) {
 		return true
@@ -105,9 +106,9 @@ func passed(level float64, r bloom.Report) bool {
 	return keys > level*float64(r.Plan.Keys)
 }
 
-// before is how many new keys there will be at least before a filter with so
-// many keys is at the next level: some of them will be taken for old, the more
-// the fuller it is.
+// before is the least number of new keys after which a filter with the given number
+// of keys may reach the next level. Some keys will be mistaken for old ones, the
+// more the fuller the filter is.
 func (g *gauge) before(keys float64) uint64 {
 	plan := g.filter.Plan()
 	at := g.levels[0] * float64(plan.Keys)
@@ -115,9 +116,8 @@ func (g *gauge) before(keys float64) uint64 {
 	return uint64(max((at-keys)*(1-plan.RateAt(uint64(at))), step))
 }
 
-// cut cuts off as many keys as may be added before the gauge, which may be nil,
-// has to look again: a thousand keys at once would fill a small filter many times
-// over.
+// cut cuts off the keys that may be added before the gauge, which may be nil, must
+// look again: a thousand keys at once would fill a small filter many times over.
 func (g *gauge) cut(keys [][]byte) (now, later [][]byte) {
 	n := len(keys)
 	if g != nil {
@@ -127,7 +127,7 @@ func (g *gauge) cut(keys [][]byte) (now, later [][]byte) {
 }
 
 // resumeGauge watches a filter that has keys already. It returns the highest
-// level that is behind it.
+// level that it has passed.
 func resumeGauge(f reported) (g *gauge, level float64, r bloom.Report) {
 	g = &gauge{filter: f, levels: fullness}
 	r = f.Report()
@@ -140,9 +140,9 @@ func resumeGauge(f reported) (g *gauge, level float64, r bloom.Report) {
 	return g, level, r
 }
 
-// mistaken is how many new keys are expected to have been taken for old ones when a
-// filter of this plan had keys, and so many lines came of which isNew were
-// answered "new". They are in the filter all the same, so it is the x that solves
+// mistaken is the expected number of new keys that were mistaken for old ones, when
+// a filter of this plan held had keys, and isNew of the lines were answered "new".
+// Mistaken keys are in the filter all the same, so it is the x that solves
 // x = the integral of the rate from had to had + isNew + x.
 func mistaken(plan bloom.Plan, had, isNew, lines uint64) (x float64) {
 	for range 20 {
@@ -167,13 +167,13 @@ func integral(plan bloom.Plan, had, n float64) float64 {
 	return sum * n / pieces / 3
 }
 
-// mostIntegrated is the most probes of a filter for which mistaken is worked out:
-// the rate of small ones with many takes long.
+// mostIntegrated is the most probes for which mistaken is computed: the rate of a
+// small filter with many probes takes long.
 const mostIntegrated = 32
 
-// mistakenBy is mistaken for a filter of any kind: of those that consist of several
-// filters, or have many probes, only the rate is known that they have now, and it
-// was lower before.
+// mistakenBy is mistaken for a filter of any kind. For one that consists of several
+// filters, or has many probes, only the current rate is known, and it was lower
+// before.
 func mistakenBy(f *anyfile.File, before bloom.Report, isNew, lines uint64) float64 {
 	if grows(f.Filter) || before.Plan.Probes > mostIntegrated {
 		return f.Report().Rate * float64(isNew)

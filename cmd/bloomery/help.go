@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Help, and what is said about a command line that cannot be understood.
+// Help, and messages about a command line that cannot be understood.
 
 // helpTemplate is the help of every command. The examples come first: most readers
 // need nothing else.
@@ -85,10 +85,9 @@ func flagError(cmd *cobra.Command, err error) error {
 	return usagef("%w", err)
 }
 
-// nearestFlag is the flag of the command whose name differs least, "" if none is
-// close.
+// nearestFlag is the command's flag with the most similar name, "" if none is close.
 func nearestFlag(cmd *cobra.Command, name string) (nearest string) {
-	least := 3 // more letters wrong than that is another word
+	least := 3 // with this many letters wrong it is another word
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		if d := distance(name, f.Name); d < least && !f.Hidden {
 			nearest, least = f.Name, d
@@ -119,7 +118,7 @@ func distance(a, b string) int {
 	return row[len(b)]
 }
 
-// together is what cobra says of flags that exclude each other.
+// together matches what cobra says of flags that exclude each other.
 var together = regexp.MustCompile(`^if any flags in the group .* are set none of the others can be; \[(.*)\] were all set$`)
 
 // plainUsage rewrites what cobra says about flags that exclude each other.

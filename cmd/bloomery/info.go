@@ -60,7 +60,7 @@ func (c *infoCommand) run(stdout, stderr io.Writer, paths []string) error {
 	var files []*anyfile.File
 	defer func() { anyfile.CloseAll(files) }()
 	failed := false
-	for _, path := range paths { // one that cannot be read does not stop the others
+	for _, path := range paths { // an unreadable file does not stop the others
 		f, err := c.Open(path, anyfile.ToRead)
 		if err == nil && c.verify {
 			err = f.Verify()
@@ -101,7 +101,7 @@ func (c *infoCommand) run(stdout, stderr io.Writer, paths []string) error {
 	return nil
 }
 
-// infoJSON is everything that a filter file knows.
+// infoJSON is everything that is known of a filter file.
 type infoJSON struct {
 	File      string            `json:"file"`
 	FileBytes int64             `json:"file_bytes"`
@@ -116,16 +116,16 @@ type infoJSON struct {
 	Meta      map[string]string `json:"meta,omitempty"`
 	human.FilterJSON
 
-	RateBound      *float64           `json:"rate_bound,omitempty"`  // of a scalable, however much it grows
-	Layers         []human.FilterJSON `json:"layers,omitempty"`      // of a scalable, oldest first
+	RateBound      *float64           `json:"rate_bound,omitempty"`  // of a scalable filter, however much it grows
+	Layers         []human.FilterJSON `json:"layers,omitempty"`      // of a scalable filter, oldest first
 	Generations    []human.FilterJSON `json:"generations,omitempty"` // of a window, oldest first
 	SpanSeconds    float64            `json:"span_seconds,omitempty"`
 	ChainLayers    []layerJSON        `json:"chain_layers,omitempty"` // of RedisBloom's, oldest first
 	Saturated      *uint64            `json:"saturated_counters,omitempty"`
 	Exceptions     *int               `json:"exceptions,omitempty"`
 	ExceptionBytes *int               `json:"exception_bytes,omitempty"`
-	DataBytes      int                `json:"data_bytes,omitempty"` // free data behind the filter
-	Details        map[string]string  `json:"details,omitempty"`    // in the words of the file's program
+	DataBytes      int                `json:"data_bytes,omitempty"` // free data after the filter
+	Details        map[string]string  `json:"details,omitempty"`    // in the terms of the file's program
 
 	report    bloom.Report
 	unplanned bool
@@ -134,7 +134,7 @@ type infoJSON struct {
 	details   [][2]string
 }
 
-// layerJSON is a layer of RedisBloom's chain.
+// layerJSON is a layer of a RedisBloom chain.
 type layerJSON struct {
 	Keys   uint64  `json:"keys"` // planned
 	Rate   float64 `json:"rate"` // planned
@@ -144,7 +144,7 @@ type layerJSON struct {
 	Added  uint64  `json:"added"`
 }
 
-// abouts say what a kind is.
+// abouts describes the kinds.
 var abouts = map[string]string{
 	"filter":     "paired lines",
 	"splitblock": "split blocks, as in Parquet",
@@ -273,8 +273,8 @@ func (v infoJSON) print(w io.Writer) error {
 		t.Row("remaining", "%s", human.Count(r.Remaining, "key"))
 	}
 	t.Row("bits set", "%s", human.Percent(v.Fill))
-	if v.Format == anyfile.OurFormat { // others keep no such count, or in their own words
-		if v.Added > 0 || v.Fill == 0 { // else it came from a file that does not say
+	if v.Format == anyfile.OurFormat { // others keep no such count, or report it as a detail
+		if v.Added > 0 || v.Fill == 0 { // otherwise it came from a file without a count
 			t.Row("added", "%s keys were new when they were added", human.Commas(v.Added))
 		}
 	}
@@ -291,7 +291,7 @@ func (v infoJSON) print(w io.Writer) error {
 	return t.Err
 }
 
-// checked is what --verify can say of a file that it found no fault with.
+// checked is what --verify reports of a file without a fault.
 func (v infoJSON) checked() string {
 	if v.Format != anyfile.OurFormat {
 		return "none: the format has no checksums; its structure is sound"
@@ -341,7 +341,7 @@ func estimate(r bloom.Report) string {
 
 func warning(r bloom.Report) string {
 	if r.Overfull() {
-		return ": over-full, the rate is past what was planned"
+		return ": over-full, the rate is above the planned one"
 	}
 	return ""
 }

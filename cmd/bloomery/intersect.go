@@ -53,7 +53,7 @@ func (c *intersectCommand) run(cmd *cobra.Command, args []string) error {
 	return c.finish(cmd, tell, into, parts, v)
 }
 
-// intersect leaves in into what other has too.
+// intersect keeps in into only what other has too.
 func (c *intersectCommand) intersect(into, other *anyfile.File) (err error) {
 	switch f := into.Filter.(type) {
 	case *bloom.Filter:
@@ -92,7 +92,7 @@ func (c *intersectCommand) intersect(into, other *anyfile.File) (err error) {
 			return f.Intersect(g)
 		}, into)
 	}
-	return fmt.Errorf("%w: a %s has no intersection, as it is more than bits: take filters of the kinds filter, splitblock or classic", bloom.ErrUnlike, into.Kind())
+	return fmt.Errorf("%w: a %s is more than bits, so it has no intersection: use filters of the kinds filter, splitblock or classic", bloom.ErrUnlike, into.Kind())
 }
 
 // foldTo folds g to the size of f, if it is larger by a whole factor.

@@ -16,8 +16,8 @@ import (
 )
 
 func main() {
-	// A closed pipe is an answer ("enough"), not an accident. Ignoring the
-	// signal turns it into an error of the write, which exit.go understands.
+	// A closed pipe means "enough"; it is not a failure. With the signal ignored,
+	// the write returns an error instead, which exit.go understands.
 	signal.Ignore(closedPipe)
 	root := newRoot()
 	if len(os.Args) > 1 && strings.HasPrefix(os.Args[1], "__complete") {

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// keepTables makes Markdown keep the indented lines of a help text as they are,
-// which it would run together: a blank line before them, and four spaces or more.
+// keepTables keeps Markdown from joining the indented lines of a help text: it puts
+// a blank line before them and indents them by four spaces or more.
 func keepTables(help string) string {
 	var kept []string
 	table := false

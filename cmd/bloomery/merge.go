@@ -87,8 +87,8 @@ type combinedJSON struct {
 	CommonError *float64 `json:"estimated_common_keys_error,omitempty"`
 }
 
-// combine opens the filters, the smallest one to be changed, and lets with put
-// each of the others into that. It returns the result, and what each was.
+// combine opens the filters, the smallest one for changing, and has with combine
+// each of the others with it. It returns the result, and what each filter was.
 func (c *combining) combine(paths []string, with func(into, other *anyfile.File) error) (into *anyfile.File, parts []component, err error) {
 	if err := mayWrite(c.output, c.force); err != nil {
 		return nil, nil, err
@@ -124,8 +124,8 @@ func (c *combining) combine(paths []string, with func(into, other *anyfile.File)
 	return into, parts, nil
 }
 
-// survey looks at all filters, one at a time: which is the smallest, and what the
-// result is to note. Keys in different normal forms do not mix.
+// survey looks at all filters, one at a time: which is the smallest, and what
+// metadata the result gets. Keys in different normal forms do not mix.
 func (c *combining) survey(paths []string, parts *[]component) (smallest int, meta map[string]string, err error) {
 	var least uint64
 	var files []*anyfile.File
@@ -181,12 +181,12 @@ func (c *combining) openOne(path string, mode anyfile.OpenMode) (*anyfile.File, 
 	return f, nil
 }
 
-// explain says which files do not go together, and what could be done.
+// explain names the files that cannot be combined, and says what to do.
 func (c *combining) explain(err error, into, other string) error {
 	if !errors.Is(err, bloom.ErrUnlike) {
 		return err
 	}
-	return fmt.Errorf("%s and %s: %w; build them alike from their keys: with the same kind, --seed or --secret, -n and -p", into, other, err)
+	return fmt.Errorf("%s and %s: %w; build both again from their keys, with the same kind, --seed or --secret, -n and -p", into, other, err)
 }
 
 // errKinds refuses two filters of different types.
@@ -195,12 +195,12 @@ func errKinds(into, other *anyfile.File) error {
 		return fmt.Errorf("%w: one is a %s, the other a %s", bloom.ErrUnlike, into.Kind(), other.Kind())
 	}
 	if into.Kind() == "chain" {
-		return fmt.Errorf("%w: a chain's layers differ from those of another; those of one layer can be merged after 'bloomery convert --to bloomery'", bloom.ErrUnlike)
+		return fmt.Errorf("%w: the layers of two chains differ; chains of one layer can be merged after 'bloomery convert --to bloomery'", bloom.ErrUnlike)
 	}
-	return fmt.Errorf("%w: a %s consists of several filters, which differ from those of another", bloom.ErrUnlike, into.Kind())
+	return fmt.Errorf("%w: a %s consists of several filters, which differ from those of the other", bloom.ErrUnlike, into.Kind())
 }
 
-// union puts what other holds into into.
+// union adds what other holds to into.
 func union(into, other *anyfile.File) error {
 	switch f := into.Filter.(type) {
 	case *bloom.Filter:

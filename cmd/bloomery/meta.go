@@ -53,7 +53,7 @@ func (c *metaCommand) run(cmd *cobra.Command, args []string) error {
 	defer f.Close()
 	n, ok := f.Filter.(anyfile.Noted)
 	if !ok || f.Foreign != nil {
-		return fmt.Errorf("%s: a %s in the format %s keeps no notes: files of our own do", f.Path, f.Kind(), f.Format())
+		return fmt.Errorf("%s: a %s in the format %s has no room for metadata: our own format has", f.Path, f.Kind(), f.Format())
 	}
 	meta := n.Meta()
 	if meta == nil {
@@ -81,7 +81,7 @@ func (c *metaCommand) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// parseNotes separates keys to print from values to set. Other programs want a word
+// parseNotes separates keys to print from values to set. Other programs expect a word
 // before them, "get" or "set", so it is understood.
 func parseNotes(args []string) (get []string, set map[string]string, err error) {
 	const example = `like "bloomery meta F source" and "bloomery meta F source=elsewhere"`
@@ -98,7 +98,7 @@ func parseNotes(args []string) (get []string, set map[string]string, err error) 
 		case !isSet:
 			get = append(get, key)
 		case key == anyfile.NormalizeMeta:
-			return nil, nil, usagef("%s says how the keys in the filter were made, and cannot be changed after: build it again with --normalize", key)
+			return nil, nil, usagef("%s says how the keys in the filter were made, and cannot be changed later: build the filter again with --normalize", key)
 		default:
 			set[key] = value
 		}
@@ -109,8 +109,8 @@ func parseNotes(args []string) (get []string, set map[string]string, err error) 
 	return get, set, nil
 }
 
-// print prints all notes, or the values of some. Status 1 says that one is not
-// there.
+// print prints all metadata, or the values of some keys. The exit status is 1 if one
+// of them is missing.
 func (c *metaCommand) print(w io.Writer, meta map[string]string, get []string) error {
 	missing := false
 	for _, key := range get {

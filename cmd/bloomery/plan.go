@@ -80,7 +80,7 @@ filter from a tenth of its keys to ten times as many.`,
 	return cmd
 }
 
-// defaultGenerations is that of bloom.WindowConfig.
+// defaultGenerations is the default of bloom.WindowConfig.
 const defaultGenerations = 4
 
 func (p *planCommand) run(cmd *cobra.Command) error {
@@ -132,13 +132,12 @@ func (p *planCommand) run(cmd *cobra.Command) error {
 	return v.print(stdout, p.keys == 0)
 }
 
-// config is what the flags say.
+// config returns the config that the flags describe.
 func (p *planCommand) config(budget uint64) bloom.Config {
 	return bloom.Config{Keys: uint64(p.keys), Rate: float64(p.rate), Bits: uint64(p.bits), Probes: int(p.probes), Budget: budget}
 }
 
-// checkLetters refuses too few letters. What contradicts itself, the library
-// refuses.
+// checkLetters refuses too few of n, p, m and k. The library refuses contradictions.
 func (p *planCommand) checkLetters(l layout) error {
 	given := 0
 	for _, is := range []bool{p.keys != 0, p.rate != 0, p.bits != 0} {
@@ -151,16 +150,16 @@ func (p *planCommand) checkLetters(l layout) error {
 		return nil
 	case p.bits != 0 && p.probes != 0:
 		if l.name == "classic" {
-			return nil // n is what fills half of the bits
+			return nil // n is the number that sets half of the bits
 		}
 		return usagef("-m and -k alone are a plan only with --layout classic: give -n (keys) or -p (rate) as well")
 	case p.probes != 0:
-		return usagef("give two of -n (keys), -p (rate) and -m (bits): -k is one more, and does not stand for any of them")
+		return usagef("give two of -n (keys), -p (rate) and -m (bits): -k is in addition, and replaces none of them")
 	}
 	return usagef("give two of -n (keys), -p (rate) and -m (bits)")
 }
 
-// describe gathers all that is printed.
+// describe collects everything that is printed.
 func (p *planCommand) describe(chosen []layout, plan bloom.Plan) planJSON {
 	v := planJSON{
 		layoutJSON: describeLayout(chosen[0], plan),
@@ -192,8 +191,8 @@ func (p *planCommand) chart(l layout, plan bloom.Plan) planChart {
 	return planChart{layout: l, plan: plan, probes: int(p.probes), target: target}
 }
 
-// planJSON is a plan with what follows from it. The fields of the planned layout
-// are its own.
+// planJSON is a plan and what follows from it. The fields of the planned layout are
+// its own fields.
 type planJSON struct {
 	layoutJSON
 	Budget   uint64       `json:"budget_bytes,omitempty"`
@@ -202,7 +201,7 @@ type planJSON struct {
 	Layouts  []layoutJSON `json:"layouts"`
 }
 
-// layoutJSON is what one layout makes of the letters, or why it cannot.
+// layoutJSON is one layout's plan, or the reason that it has none.
 type layoutJSON struct {
 	*sizeJSON        // nil: refused
 	Layout    string `json:"layout"`
@@ -217,7 +216,7 @@ type sizeJSON struct {
 	Probes       int      `json:"probes"`
 	Bytes        uint64   `json:"bytes"` // in memory
 	BitsPerKey   float64  `json:"bits_per_key"`
-	Overhead     *float64 `json:"overhead"`       // over the textbook's best filter of this rate; null at rate 1
+	Overhead     *float64 `json:"overhead"`       // over the best textbook filter of this rate; null at rate 1
 	RateAtDouble float64  `json:"rate_at_double"` // with 2n keys
 	LinesPerHit  float64  `json:"cache_lines_per_hit"`
 	LinesPerMiss float64  `json:"cache_lines_per_miss"`
@@ -253,8 +252,8 @@ func describeLayout(l layout, p bloom.Plan) layoutJSON {
 	}}
 }
 
-// fit says how a filter of this many bytes fits this machine and the
-// budget, in a word; none if nothing is known.
+// fit says in a word or two how a filter of this many bytes fits this machine and
+// the budget; "" if nothing is known.
 func (v planJSON) fit(bytes uint64) string {
 	switch m := v.Machine; {
 	case v.Budget != 0 && bytes > v.Budget:
@@ -271,11 +270,11 @@ func (v planJSON) fit(bytes uint64) string {
 	return "fits"
 }
 
-// verdict is fit of the planned filter, in a sentence.
+// verdict is fit for the planned filter, in a sentence.
 func (v planJSON) verdict() string {
 	m := v.Machine
 	if m.Memory == 0 {
-		return "This machine does not say how much memory it has."
+		return "It is unknown how much memory this machine has."
 	}
 	has := fmt.Sprintf("This machine has %s of memory", human.BinarySize(m.Memory))
 	if m.Available != 0 {
@@ -284,13 +283,13 @@ func (v planJSON) verdict() string {
 	size := human.BinarySize(v.Bytes)
 	switch {
 	case v.Bytes > m.Memory:
-		return has + fmt.Sprintf(":\nthe filter does not fit. It wants more memory than %s, a higher rate or fewer keys.", size)
+		return has + fmt.Sprintf(":\nthe filter does not fit. It needs more memory than %s, a higher rate or fewer keys.", size)
 	case m.Available != 0 && v.Bytes > m.Available:
-		return has + fmt.Sprintf(":\nthe filter's %s are tight; other programs must give memory back first.", size)
+		return has + fmt.Sprintf(":\nthe filter's %s are tight; other programs must free memory first.", size)
 	}
 	share := float64(v.Bytes) / float64(m.Memory)
 	if share < 0.001 {
-		return has + ":\nthe filter fits, and takes next to nothing of it."
+		return has + ":\nthe filter fits, and takes almost none of it."
 	}
 	return has + fmt.Sprintf(":\nthe filter fits, and takes %s of it.", human.Percent(share))
 }

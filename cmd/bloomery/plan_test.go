@@ -205,11 +205,11 @@ func TestFit(t *testing.T) {
 		verdict string
 	}{
 		{"fits", 0, machineJSON{4 * gib, 3 * gib}, gib, "fits", "3.0 GiB of it free:\nthe filter fits, and takes 25.0% of it."},
-		{"small", 0, machineJSON{4 * gib, 3 * gib}, 1000, "fits", "takes next to nothing of it."},
-		{"tight", 0, machineJSON{4 * gib, gib}, 2 * gib, "tight", "2.0 GiB are tight; other programs must give memory back first."},
-		{"too large", 0, machineJSON{4 * gib, gib}, 5 * gib, "too large", "does not fit. It wants more memory than 5.0 GiB"},
+		{"small", 0, machineJSON{4 * gib, 3 * gib}, 1000, "fits", "takes almost none of it."},
+		{"tight", 0, machineJSON{4 * gib, gib}, 2 * gib, "tight", "2.0 GiB are tight; other programs must free memory first."},
+		{"too large", 0, machineJSON{4 * gib, gib}, 5 * gib, "too large", "does not fit. It needs more memory than 5.0 GiB"},
 		{"free memory unknown", 0, machineJSON{4 * gib, 0}, 2 * gib, "fits", "4.0 GiB of memory:\nthe filter fits"},
-		{"nothing known", 0, machineJSON{}, gib, "", "does not say"},
+		{"nothing known", 0, machineJSON{}, gib, "", "It is unknown how much memory"},
 		{"budget", gib, machineJSON{4 * gib, 3 * gib}, gib, "fits", "fits"},
 		{"over budget", gib, machineJSON{4 * gib, 3 * gib}, gib + 1, "over budget", "fits"},
 	} {

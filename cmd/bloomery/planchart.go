@@ -23,16 +23,16 @@ const (
 	mostTextbookProbes = 16  // a line for each k up to this
 	curvePoints        = 160 // of a line; less than five pixels apart
 
-	// nearlyOne is a rate that needs no label: at the upper edge, and without news.
+	// nearlyOne is a rate that needs no label: it is at the upper edge and says nothing.
 	nearlyOne = 0.99
 
-	// lowestRate is where the axes of rates end at the latest: no filter is below
-	// the chance that two keys have the same 64-bit hash, 2^-64.
+	// lowestRate is the lower limit of the axes of rates: no filter is below the chance
+	// that two keys have the same 64-bit hash, 2^-64.
 	lowestRate = 1e-20
 
-	// The lines against bits per key are those of so many keys: of the plan's
-	// number, where a filter is large enough for its size in whole blocks not to
-	// show as steps, and small enough for the most bits per key to be possible.
+	// The lines against bits per key are drawn for a number of keys in this range: the
+	// plan's number, if a filter is then large enough that its size in whole blocks does
+	// not show as steps, and small enough that the most bits per key are possible.
 	fewestChartKeys, mostChartKeys = 1e6, 1 << 38
 )
 
@@ -53,8 +53,8 @@ func (c planChart) space() string {
 	return fmt.Sprintf("%.2f bits", c.plan.BitsPerKey())
 }
 
-// bySpace is rate against bits per key: the textbook filter for each k and for
-// the best k, paired lines, split blocks, and where the plan lies.
+// bySpace is the rate against bits per key: the textbook filter for each k and for
+// the best k, paired lines, split blocks, and the plan itself.
 func (c planChart) bySpace() chart.Panel {
 	widest := c.widest()
 	step := 4.
@@ -114,8 +114,8 @@ func (c planChart) spaceNote(widest float64) string {
 	return note
 }
 
-// widest is where the axis of bits per key ends: the plan lies in the middle, if
-// that leaves the lines room.
+// widest is the end of the axis of bits per key: the plan is in the middle, if that
+// leaves room for the lines.
 func (c planChart) widest() float64 {
 	const few, many, most = 24, 64, 128
 	bitsPerKey := c.plan.BitsPerKey()
@@ -151,14 +151,14 @@ func (c planChart) curve(widest float64, plan planner) []chart.Point {
 	return points
 }
 
-// byOverfill is the rate of the planned filter with a tenth of its keys up to
-// ten times as many.
+// byOverfill is the rate of the planned filter from a tenth of its keys to ten times
+// its keys.
 func (c planChart) byOverfill() chart.Panel {
 	var points []chart.Point
 	lowest := min(c.plan.Rate, c.target)
 	for i := range curvePoints + 1 {
 		at := c.filled(math.Pow(10, 2*float64(i)/curvePoints-1))
-		if len(points) > 0 && at.X == points[len(points)-1].X { // there are only so many keys
+		if len(points) > 0 && at.X == points[len(points)-1].X { // small plans have few distinct points
 			continue
 		}
 		points = append(points, at)
@@ -189,7 +189,7 @@ func (c planChart) byOverfill() chart.Panel {
 	return panel
 }
 
-// shortOneIn is oneIn with as many digits as fit.
+// shortOneIn is human.OneIn with fewer digits, to fit a label.
 func shortOneIn(rate float64) string {
 	if x := 1 / rate; x >= 1e10 {
 		return "1 in " + strings.Replace(fmt.Sprintf("%.3g", x), "e+", "e", 1)

@@ -13,9 +13,9 @@ import (
 // A planner is one of the library's ways to plan.
 type planner func(bloom.Config) (bloom.Plan, error)
 
-// A layout is a kind of filter that plan sizes. The maths is the library's; here
-// is what the library does not say: its name on the command line, how much
-// memory a bit takes, and how many cache lines a lookup reads.
+// A layout is a kind of filter that plan sizes. The maths is the library's; this adds
+// the layout's name on the command line, how much memory a bit takes, and how many
+// cache lines a lookup reads.
 type layout struct {
 	name string
 	make string // the function of n and p, which a Config of its package has as a method
@@ -24,8 +24,8 @@ type layout struct {
 	// bytesPerByte is the memory for each byte of [bloom.Plan.Bytes].
 	bytesPerByte uint64
 
-	// lines are the cache lines that a lookup reads: of a key that is found, and
-	// of one that is not.
+	// lines are the cache lines that a lookup reads: for a key that is found, and
+	// for one that is not.
 	lines func(bloom.Plan) (found, absent float64)
 }
 
@@ -36,7 +36,7 @@ func classicConfig(c bloom.Config) classic.Config {
 
 func planClassic(c bloom.Config) (bloom.Plan, error) { return classicConfig(c).Plan() }
 
-// layouts are all of them, the default first.
+// layouts lists all of them, the default first.
 var layouts = []layout{
 	{"paired", "bloom.New", bloom.Config.Plan, 1, pairedLines},
 	{"split", "bloom.NewSplitBlock", bloom.Config.PlanSplitBlock, 1, func(bloom.Plan) (found, absent float64) { return 1, 1 }},
@@ -60,7 +60,7 @@ func layoutNames() (names []string) {
 	return names
 }
 
-// parseLayouts reads the names that --layout was given, none meaning all.
+// parseLayouts parses the names given to --layout; none means all.
 func parseLayouts(names []string) ([]layout, error) {
 	if len(names) == 0 {
 		return layouts, nil
@@ -105,7 +105,7 @@ func countingLines(p bloom.Plan) (found, absent float64) {
 func classicLines(p bloom.Plan) (found, absent float64) {
 	oneBit := p
 	oneBit.Probes = 1
-	fill := oneBit.RateAt(p.Keys * uint64(p.Probes)) // the chance that one bit of a stranger is set
+	fill := oneBit.RateAt(p.Keys * uint64(p.Probes)) // the chance that one bit of an absent key is set
 	elsewhere := max(1-512/float64(p.Bits), 0)
 	series := func(ratio float64) float64 { // 1 + ratio + ratio^2 ..., k terms
 		sum, term := 0., 1.

@@ -12,8 +12,8 @@ import (
 	"github.com/bloomery/bloom/internal/human"
 )
 
-// print is the plan for people. keysVary says that n is an answer, and so
-// differs between the layouts.
+// print prints the plan for people. keysVary says that n is a result, and so differs
+// between the layouts.
 func (v planJSON) print(w io.Writer, keysVary bool) error {
 	t := &human.Table{To: w}
 	t.Row("keys", "%s (n)", human.Commas(v.Keys))
@@ -46,7 +46,7 @@ func (v planJSON) print(w io.Writer, keysVary bool) error {
 	return err
 }
 
-// over writes an overhead over the textbook.
+// over formats an overhead over the textbook's filter.
 func over(overhead *float64) string {
 	switch {
 	case overhead == nil:
@@ -90,9 +90,8 @@ func (v planJSON) printLayouts(w io.Writer, keysVary bool) error {
 	return err
 }
 
-// alignColumns makes a line of each row: the first and the last column lie
-// against the left, the others against the right. A row may be shorter than the
-// first.
+// alignColumns makes a line of each row: the first and the last column are aligned
+// to the left, the others to the right. A row may be shorter than the first.
 func alignColumns(rows [][]string) []string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -117,7 +116,7 @@ func alignColumns(rows [][]string) []string {
 	return lines
 }
 
-// commandsJSON are lines to paste, empty where there is none for the plan.
+// commandsJSON holds the lines to paste, empty where the plan has none.
 type commandsJSON struct {
 	Build            string `json:"build,omitempty"`
 	Dedupe           string `json:"dedupe,omitempty"`
@@ -129,8 +128,8 @@ type commandsJSON struct {
 // redisMostKeys is RedisBloom's limit of BF.RESERVE's capacity.
 const redisMostKeys = 1 << 30
 
-// commands are the lines that make what was planned. The shell and Redis know
-// filters by n and p only, but for a classic.
+// commands are the lines that make what was planned. In the shell and in Redis a
+// filter is made from n and p alone, except for a classic.
 func (p *planCommand) commands(l layout, plan bloom.Plan) commandsJSON {
 	c := commandsJSON{Go: p.goLine(l)}
 	rate, err := p.pasteRate(l, plan)
@@ -159,7 +158,7 @@ func (p *planCommand) commands(l layout, plan bloom.Plan) commandsJSON {
 	return c
 }
 
-// kindFlag is what makes build make the layout.
+// kindFlag is the flag that makes build use the layout.
 func (l layout) kindFlag() string {
 	kind := map[string]string{"split": "splitblock", "classic": "classic", "counting": "counting"}[l.name]
 	if kind == "" {
@@ -168,8 +167,9 @@ func (l layout) kindFlag() string {
 	return " --kind " + kind
 }
 
-// pasteRate is the rate that together with n gives the filter again, or one that
-// is no larger: the given one, or where m is given with n the planned one, rounded up to four digits.
+// pasteRate is the rate that together with n gives the same filter, or one that is
+// no larger: the given rate, or if m is given with n the planned one, rounded up to
+// four digits.
 func (p *planCommand) pasteRate(l layout, plan bloom.Plan) (string, error) {
 	rate := float64(p.rate)
 	if rate == 0 || p.keys != 0 && p.bits != 0 { // then m may do better than p
@@ -190,7 +190,7 @@ func (p *planCommand) goLine(l layout) string {
 	switch {
 	case p.keys != 0 && p.rate != 0 && p.bits == 0 && p.probes == 0:
 		call = fmt.Sprintf("%s(%s, %s)", l.make, underscores(uint64(p.keys)), p.rate.String())
-	case p.keys == 0 && p.rate == 0: // m and k, which a Config does not take
+	case p.keys == 0 && p.rate == 0: // m and k, which Config does not accept
 		call = fmt.Sprintf("classic.Config{Bits: %s, Probes: %d}.New()", underscores(uint64(p.bits)), int(p.probes))
 	default:
 		var fields []string

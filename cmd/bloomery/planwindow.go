@@ -10,7 +10,7 @@ import (
 	"github.com/bloomery/bloom/internal/human"
 )
 
-// windowPlanJSON is the plan of a window: what it takes, by how its keys come.
+// windowPlanJSON is the plan of a window: what it costs, by how its keys arrive.
 type windowPlanJSON struct {
 	Keys        uint64            `json:"keys"` // in a span
 	Rate        float64           `json:"rate"`
@@ -20,12 +20,12 @@ type windowPlanJSON struct {
 	Commands    commandsJSON      `json:"commands"`
 }
 
-// arrivalPlanJSON is what a window takes when its keys come in a pattern.
+// arrivalPlanJSON is what a window costs when its keys arrive in a given pattern.
 type arrivalPlanJSON struct {
 	Keys       string  `json:"keys_come"`
 	Bytes      uint64  `json:"bytes"`
 	BitsPerKey float64 `json:"bits_per_key"`
-	Layers     int     `json:"layers"` // that a lookup may have to read
+	Layers     int     `json:"layers"` // that a lookup may need to read
 }
 
 // planWindow plans a window instead of a filter.

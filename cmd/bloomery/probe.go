@@ -17,13 +17,12 @@ import (
 // probeCommand is `bloomery probe`.
 type probeCommand struct {
 	insecure bool
-	either   bool // ask over TLS what answers http:// by 400 Bad Request
+	either   bool // try TLS if http:// is answered by 400 Bad Request
 	timeout  human.TimeFlag
 	wait     human.TimeFlag
 }
 
-// probeURL is where 'bloomery serve' says whether it is ready, unless it was told
-// another address.
+// probeURL is where 'bloomery serve' reports whether it is ready, by default.
 const probeURL = "http://127.0.0.1:6381/readyz"
 
 // askEvery is the pause between two answers of --wait.
@@ -60,15 +59,15 @@ func (c *probeCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	u, err := url.Parse(target)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return usagef("%q is no URL of a server: give one such as %s", target, probeURL)
+		return usagef("%q is not the URL of a server: give one such as %s", target, probeURL)
 	}
 	if u.Scheme == "http" && !c.either {
-		if err := idle(cmd, "there are no certificates on the way to http://", "insecure"); err != nil {
+		if err := idle(cmd, "http:// uses no certificates", "insecure"); err != nil {
 			return err
 		}
 	}
 	if c.wait < 0 || c.timeout <= 0 {
-		return usagef("--wait and --timeout want times above zero")
+		return usagef("--wait and --timeout must be above zero")
 	}
 	if u.Path == "" || u.Path == "/" {
 		u.Path = "/readyz"
@@ -86,12 +85,12 @@ func (c *probeCommand) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// ask returns what the server says, and an error unless it is ready.
+// ask returns the server's answer, and an error unless it is ready.
 func (c *probeCommand) ask(target string) (string, error) {
 	answer, status, err := c.get(target, c.insecure)
 	if c.either && status == http.StatusBadRequest {
-		// So a server answers who speaks without TLS where it expects TLS. On the way
-		// to oneself there is nobody else whose certificate it could be.
+		// This is how a server that expects TLS answers a client without it. On the
+		// loopback the certificate can only be this machine's own.
 		target = strings.Replace(target, "http://", "https://", 1)
 		answer, status, err = c.get(target, true)
 	}
@@ -112,7 +111,7 @@ func (c *probeCommand) get(target string, insecure bool) (answer string, status 
 	if err != nil {
 		return "", 0, err
 	}
-	// No proxy: what is asked is this machine, or one nearby.
+	// No proxy: the server is this machine, or one nearby.
 	client := http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: insecure}}}
 	response, err := client.Do(request)
 	if err != nil {
@@ -120,6 +119,6 @@ func (c *probeCommand) get(target string, insecure bool) (answer string, status 
 	}
 	defer response.Body.Close()
 	const longest = 4096
-	body, _ := io.ReadAll(io.LimitReader(response.Body, longest)) // the status counts
+	body, _ := io.ReadAll(io.LimitReader(response.Body, longest)) // the status decides
 	return strings.TrimSpace(string(body)), response.StatusCode, nil
 }

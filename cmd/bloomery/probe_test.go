@@ -38,7 +38,7 @@ func TestProbe(t *testing.T) {
 		{"--timeout 50ms " + plain.URL + "/slow", exitNothing, "deadline exceeded"},
 		{secure.URL, exitNothing, "certificate"},
 		{"--insecure " + secure.URL, exitDone, "ready"},
-		{"localhost:1", exitError, "is no URL of a server"},
+		{"localhost:1", exitError, "is not the URL of a server"},
 		{"http://127.0.0.1:1", exitNothing, "refused"},
 	} {
 		stdout, stderr, code := command(t, append([]string{"probe"}, strings.Fields(tt.args)...)...)

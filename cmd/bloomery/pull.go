@@ -50,7 +50,7 @@ socket.`,
 
 func (c *pullCommand) run(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usagef("name the filter to take: bloomery pull redis://HOST:PORT/NAME -o FILE")
+		return usagef("name the filter to download: bloomery pull redis://HOST:PORT/NAME -o FILE")
 	}
 	if err := mayWrite(c.output, c.force); err != nil {
 		return err
@@ -87,12 +87,12 @@ func (c *pullCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	tell.Say("%s: %s, %s", c.output, made.Kind(), human.Fullness(made.Condition()))
 	if made.NeedsSecret() {
-		tell.Say("%s: is keyed by the server's secret: give --secret the file 'secrets' of its data directory to look keys up", c.output)
+		tell.Say("%s: is hashed with the server's secret: to look keys up, give --secret the file 'secrets' of its data directory", c.output)
 	}
 	return nil
 }
 
-// header asks for the first chunk.
+// header requests the first chunk.
 func (f *remoteFilter) header(ctx context.Context) (dumpHeader, error) {
 	next, chunk, err := f.scanDump(ctx, 0)
 	if err != nil {
@@ -100,15 +100,15 @@ func (f *remoteFilter) header(ctx context.Context) (dumpHeader, error) {
 	}
 	h := dumpHeader(chunk)
 	if err := h.check(); err != nil {
-		return nil, fmt.Errorf("%s: the dump begins neither as RedisBloom's nor as ours: what wrote it is newer than this bloomery, or no RedisBloom: %w", f.url, err)
+		return nil, fmt.Errorf("%s: the dump is neither RedisBloom's nor ours: the server is newer than this bloomery, or does not run RedisBloom: %w", f.url, err)
 	}
 	if next != 1 {
-		return nil, fmt.Errorf("%s: the dump goes on at %d instead of 1: is the server one of RedisBloom's kind?", f.url, next)
+		return nil, fmt.Errorf("%s: the dump continues at %d instead of 1: does the server run RedisBloom?", f.url, next)
 	}
 	return h, nil
 }
 
-// download writes the file that is behind the header, one chunk after the other.
+// download writes the file that follows the header, one chunk after the other.
 func (f *remoteFilter) download(ctx context.Context, h dumpHeader, w io.Writer, received func(int)) (written int64, err error) {
 	total, next := h.fileBytes(), int64(1)
 	put := func(b []byte) error {
@@ -133,7 +133,7 @@ func (f *remoteFilter) download(ctx context.Context, h dumpHeader, w io.Writer, 
 	if err != nil {
 		return written, err
 	}
-	if store.IsDumpHeader(h) { // of one moment, and with checksums; this tells the server that we have it
+	if store.IsDumpHeader(h) { // of one moment, and with checksums; this request tells the server that we have it
 		_, _, err = f.scanDump(ctx, next)
 		return written, err
 	}

@@ -61,7 +61,7 @@ type moved struct {
 
 func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 	if len(args) != 2 || isRemote(args[0]) {
-		return usagef("name a filter file and where to put it: bloomery push seen.bloom redis://HOST:PORT/NAME")
+		return usagef("name a filter file and its place on a server: bloomery push seen.bloom redis://HOST:PORT/NAME")
 	}
 	from, err := c.Open(args[0], anyfile.ToRead)
 	if err != nil {
@@ -106,8 +106,8 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// mayTake refuses a name that has a filter already, unless it is to be replaced,
-// and one that has something else.
+// mayTake refuses a name that already holds a filter, unless it is to be replaced,
+// and one that holds anything else.
 func (f *remoteFilter) mayTake(ctx context.Context, force bool) error {
 	kind, err := f.do(ctx, "TYPE", f.name).ToString()
 	switch {
@@ -119,17 +119,17 @@ func (f *remoteFilter) mayTake(ctx context.Context, force bool) error {
 		return f.taken()
 	}
 	if err := f.do(ctx, "BF.INFO", f.name).Error(); err != nil {
-		return f.explain(err) // a string, say, which is not for push to replace
+		return f.explain(err) // such as a string, which push must not replace
 	}
 	return nil
 }
 
 func (f *remoteFilter) taken() error {
-	return fmt.Errorf("%s: there is something of that name already: give another name, or --force to replace it", f.url)
+	return fmt.Errorf("%s: already exists: choose another name, or use --force to replace it", f.url)
 }
 
-// halfLife is how long a part of a filter stays on a server that has heard no
-// more of it: it is renewed with each chunk.
+// halfLife is how long an incomplete filter stays on a server after its last chunk:
+// each chunk renews it.
 const halfLife = time.Hour
 
 // upload loads the dump under a temporary name, and renames it.
@@ -175,7 +175,7 @@ func (f *remoteFilter) upload(ctx context.Context, d *dump, force bool, sent fun
 // explainLoad is explain for a chunk that was refused.
 func (f *remoteFilter) explainLoad(err error, d *dump) error {
 	if answer, ok := rueidis.IsRedisErr(err); ok && d.kind != "redisbloom" && answer.Error() == "received bad data" {
-		return fmt.Errorf("%s: %w: what RedisBloom takes is its own kind, and this is a %s of ours: push it to 'bloomery serve', or build one with --format redisbloom", f.url, err, d.kind)
+		return fmt.Errorf("%s: %w: RedisBloom takes only its own filters, and this is our kind %s: push it to 'bloomery serve', or build one with --format redisbloom", f.url, err, d.kind)
 	}
 	return f.explain(err)
 }

@@ -35,8 +35,8 @@ import (
 // A filter on a server: its address, and the commands that push and pull need.
 // The server may be ours or any with RedisBloom.
 
-// passwordVariable is where a password may be put that should not stand in the
-// URL, where others can read it. redis-cli knows the same.
+// passwordVariable is the environment variable for a password that should not be in
+// the URL, where others can read it. redis-cli uses the same one.
 const passwordVariable = "REDISCLI_AUTH"
 
 // readOnlyUser is the user of 'bloomery serve' that may only read.
@@ -45,7 +45,7 @@ const readOnlyUser = "readonly"
 const (
 	standardPort = "6379" // of the schemes redis and rediss
 	dialTime     = 5 * time.Second
-	quietTime    = time.Minute // a server that takes or sends nothing for so long is gone
+	quietTime    = time.Minute // a server that receives and sends nothing for this long is gone
 )
 
 // remoteFilter is a name on a server.
@@ -56,23 +56,23 @@ type remoteFilter struct {
 	client rueidis.Client
 }
 
-// remoteFlags are those that push and pull have in common.
+// remoteFlags are the flags that push and pull share.
 type remoteFlags struct{ ca string }
 
 func (r *remoteFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&r.ca, "ca", "", "with rediss://: trust the certificates in `FILE` (PEM) instead of the system's")
 }
 
-// isRemote reports whether an argument is meant as an address, and no file.
+// isRemote reports whether an argument is meant as an address, not as a file.
 func isRemote(arg string) bool { return strings.Contains(arg, "://") }
 
-// parseRemote takes an address apart: redis://[USER[:PASSWORD]@]HOST[:PORT]/NAME.
-// A name is what follows the slash, percent-encoded where it must be.
+// parseRemote parses an address: redis://[USER[:PASSWORD]@]HOST[:PORT]/NAME. The name
+// is what follows the slash, percent-encoded where necessary.
 func parseRemote(arg string) (options rueidis.ClientOption, name string, err error) {
 	const form = "redis://[USER:PASSWORD@]HOST[:PORT]/NAME"
 	u, err := url.Parse(arg)
 	if err != nil {
-		// The error of url.Parse quotes the address, and with it the password.
+		// The error of url.Parse quotes the address, and so the password.
 		return options, "", usagef("the address cannot be read: it must be %s, with %%XX for special characters", form)
 	}
 	switch u.Scheme {
@@ -91,7 +91,7 @@ func parseRemote(arg string) (options rueidis.ClientOption, name string, err err
 	case err != nil || name == "":
 		return options, "", usagef("%s names no filter: give %s", u.Redacted(), form)
 	case u.RawQuery != "" || u.Fragment != "" || u.ForceQuery:
-		return options, "", usagef("%s: a ? or # that belongs to the name is written %%3F or %%23", u.Redacted())
+		return options, "", usagef("%s: write a ? or # in the name as %%3F or %%23", u.Redacted())
 	}
 	port := u.Port()
 	if port == "" {
@@ -102,7 +102,7 @@ func parseRemote(arg string) (options rueidis.ClientOption, name string, err err
 	return options, name, nil
 }
 
-// parseSocket takes the address of a Unix socket apart:
+// parseSocket parses the address of a Unix socket:
 // unix://[USER:PASSWORD@]/PATH/NAME, where a slash in the name is written %2F.
 func parseSocket(u *url.URL) (options rueidis.ClientOption, name string, err error) {
 	escaped := u.EscapedPath()
@@ -122,7 +122,7 @@ func parseSocket(u *url.URL) (options rueidis.ClientOption, name string, err err
 	return options, name, nil
 }
 
-// setUser sets the user and the password, which may be in the environment.
+// setUser sets the user, and the password, which may come from the environment.
 func setUser(options *rueidis.ClientOption, u *url.URL) {
 	options.Username = u.User.Username()
 	if password, ok := u.User.Password(); ok {
@@ -148,12 +148,12 @@ func (r *remoteFlags) connect(arg string) (*remoteFilter, error) {
 		}
 		options.TLSConfig.RootCAs = x509.NewCertPool()
 		if !options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s: has no certificate in PEM form", r.ca)
+			return nil, fmt.Errorf("%s: holds no certificate in PEM format", r.ca)
 		}
 	}
 	options.DisableCache = true
 	options.PipelineMultiplex = -1 // one connection, on which commands keep their order
-	options.DisableRetry = true    // a chunk too many is better noticed
+	options.DisableRetry = true    // a chunk sent twice must be noticed
 	options.ClientName = "bloomery"
 	options.Dialer = net.Dialer{Timeout: dialTime}
 	options.ConnWriteTimeout = quietTime
@@ -161,8 +161,8 @@ func (r *remoteFlags) connect(arg string) (*remoteFilter, error) {
 	f := &remoteFilter{name: name, url: u.Redacted(), tls: options.TLSConfig != nil}
 	f.client, err = rueidis.NewClient(options)
 	if err != nil && options.Username == "" && strings.HasPrefix(err.Error(), "WRONGPASS") {
-		// A password without a user may be that of 'bloomery serve' for reading,
-		// which AUTH alone takes, but not the AUTH of HELLO, which names a user.
+		// A password without a user may be the read-only password of 'bloomery
+		// serve', which AUTH accepts, but not the AUTH of HELLO, which names a user.
 		options.Username = readOnlyUser
 		if other, err2 := rueidis.NewClient(options); err2 == nil {
 			f.client, err = other, nil
@@ -176,7 +176,7 @@ func (r *remoteFlags) connect(arg string) (*remoteFilter, error) {
 
 func (f *remoteFilter) Close() { f.client.Close() }
 
-// do sends a command. The arguments behind the name begin with a key.
+// do sends a command. The first argument after its name is a key.
 func (f *remoteFilter) do(ctx context.Context, command, key string, args ...string) rueidis.RedisResult {
 	return f.client.Do(ctx, f.command(command, key, args...))
 }
@@ -185,14 +185,14 @@ func (f *remoteFilter) command(command, key string, args ...string) rueidis.Comp
 	return f.client.B().Arbitrary(strings.Fields(command)...).Keys(key).Args(args...).Build()
 }
 
-// scanDump asks for a chunk of the filter. The chunk is the caller's.
+// scanDump requests a chunk of the filter. The caller owns the chunk.
 func (f *remoteFilter) scanDump(ctx context.Context, iterator int64) (next int64, chunk []byte, err error) {
 	reply, err := f.do(ctx, "BF.SCANDUMP", f.name, strconv.FormatInt(iterator, 10)).ToArray()
 	if err != nil {
 		return 0, nil, f.explain(err)
 	}
 	if len(reply) != 2 {
-		return 0, nil, fmt.Errorf("%s: the server answers BF.SCANDUMP with %d values instead of 2: is it one of RedisBloom's kind?", f.url, len(reply))
+		return 0, nil, fmt.Errorf("%s: the server answers BF.SCANDUMP with %d values instead of 2: does it run RedisBloom?", f.url, len(reply))
 	}
 	if next, err = reply[0].AsInt64(); err == nil {
 		chunk, err = reply[1].AsBytes()
@@ -203,11 +203,11 @@ func (f *remoteFilter) scanDump(ctx context.Context, iterator int64) (next int64
 	return next, chunk, nil
 }
 
-// beside is a new name, on the same node of a cluster, for what is to become the
-// filter.
+// beside is a new name, on the same node of a cluster, for the filter while it is
+// incomplete.
 func (f *remoteFilter) beside() string {
 	name := f.name
-	if !strings.Contains(name, "}") { // else it may name its slot itself
+	if !strings.Contains(name, "}") { // otherwise it may name its slot itself
 		name = "{" + name + "}"
 	}
 	var random [8]byte
@@ -217,7 +217,7 @@ func (f *remoteFilter) beside() string {
 	return name + ".push." + hex.EncodeToString(random[:])
 }
 
-// explain adds to an error of the server or of the way there what to do.
+// explain adds advice to an error of the server or of the connection.
 func (f *remoteFilter) explain(err error) error {
 	if err == nil {
 		return nil
@@ -230,25 +230,25 @@ func (f *remoteFilter) explain(err error) error {
 	case strings.HasPrefix(text, "NOAUTH"):
 		advice = "give the password in the address, as in redis://:PASSWORD@HOST, or in the variable " + passwordVariable
 	case strings.HasPrefix(text, "NOPERM"):
-		advice = "give the password of a user who may"
+		advice = "give the password of a user with that permission"
 	case strings.HasPrefix(text, "WRONGPASS") || strings.Contains(text, "without any password configured"):
 		advice = "check the password in the address, or in the variable " + passwordVariable
 	case strings.HasPrefix(text, "WRONGTYPE"):
-		advice = "the name stands for another kind of value: give the name of a filter"
+		advice = "the name holds another kind of value: give the name of a filter"
 	case strings.HasPrefix(text, "OOM"):
-		advice = "the server needs more memory for it than it may take"
+		advice = "it needs more memory than the server may use"
 	case strings.Contains(strings.ToLower(text), "unknown command"):
-		advice = "the server has no RedisBloom: take one that has, or 'bloomery serve'"
+		advice = "the server has no RedisBloom: use one that has, or 'bloomery serve'"
 	case text == "not found" || strings.HasPrefix(text, "ERR not found"):
 		return fmt.Errorf("%s: there is no filter of that name", f.url)
 	case errors.As(err, &unknown):
-		advice = "name the certificate of its authority by --ca"
+		advice = "give the certificate of its authority with --ca"
 	case errors.As(err, &dial) && dial.Op == "dial":
 		advice = "is a server running there? 'bloomery serve' starts one, on port 6380"
 	case !f.tls && (errors.Is(err, io.EOF) || text == "EOF" || errors.Is(err, syscall.ECONNRESET)):
-		advice = "does the server speak TLS there? then write rediss://"
+		advice = "does the server use TLS there? then write rediss://"
 	case strings.Contains(text, "first record does not look like a TLS handshake"):
-		advice = "the server speaks no TLS there: write redis://"
+		advice = "the server does not use TLS there: write redis://"
 	}
 	if advice == "" {
 		return fmt.Errorf("%s: %w", f.url, err)
@@ -256,8 +256,8 @@ func (f *remoteFilter) explain(err error) error {
 	return fmt.Errorf("%s: %w: %s", f.url, err, advice)
 }
 
-// untilInterrupted is a context that ends by Ctrl-C or SIGTERM, so that what was
-// begun on a server can be taken back.
+// untilInterrupted is a context that Ctrl-C or SIGTERM cancels, so that what was
+// begun on a server can be undone.
 func untilInterrupted(cmd *cobra.Command) (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 }
@@ -265,21 +265,21 @@ func untilInterrupted(cmd *cobra.Command) (context.Context, context.CancelFunc) 
 // A dump is a filter in the chunks that BF.LOADCHUNK takes.
 type dump struct {
 	kind   string
-	bytes  int64                   // of all chunks, if they are known
+	bytes  int64                   // of all chunks, if known
 	chunks iter.Seq2[chunk, error] // once
 	close  func() error            // before the filter is closed
 }
 
-// chunk is a part of a dump and the iterator that it is loaded with.
+// chunk is a part of a dump, with the iterator for loading it.
 type chunk struct {
 	iterator int64
 	data     []byte
 }
 
-// largestChunk is what RedisBloom's own dumps are cut into.
+// largestChunk is the size of the chunks in RedisBloom's own dumps.
 const largestChunk = 16 << 20
 
-// dumpOf is the dump of a filter that servers have.
+// dumpOf returns the dump of a filter, if servers have its kind.
 func dumpOf(f *anyfile.File) (*dump, error) {
 	if chain, ok, err := chainIn(f); ok || err != nil {
 		return dumpOfChain(chain), err
@@ -290,12 +290,12 @@ func dumpOf(f *anyfile.File) (*dump, error) {
 	}
 	const servers = "a server can take RedisBloom filters and our filter, scalable and window kinds"
 	if _, ok := f.Filter.(*bloom.Counting); ok {
-		return nil, fmt.Errorf("%s: is a counting filter, and %s: make a filter of it with 'bloomery convert --to bloomery'", f.Path, servers)
+		return nil, fmt.Errorf("%s: is a counting filter, and %s: turn it into a filter with 'bloomery convert --to bloomery'", f.Path, servers)
 	}
 	return nil, fmt.Errorf("%s: is a %s, and %s: build one from its keys", f.Path, f.Kind(), servers)
 }
 
-// chainIn is the filter as RedisBloom has it, if its bits are of that kind.
+// chainIn returns the filter as RedisBloom's, if its bits are of that kind.
 func chainIn(f *anyfile.File) (chain *redisbloom.Filter, ok bool, err error) {
 	switch filter := f.Filter.(type) {
 	case *anyfile.Chain:
@@ -325,7 +325,7 @@ func dumpOfChain(chain *redisbloom.Filter) *dump {
 	return d
 }
 
-// dumpOfOurs is a header and the file that the filter would be saved as;
+// dumpOfOurs is a header followed by the file that the filter would be saved as;
 // docs/format.md draws both.
 func dumpOfOurs(f *anyfile.File) (*dump, error) {
 	r, w := io.Pipe()
@@ -334,7 +334,7 @@ func dumpOfOurs(f *anyfile.File) (*dump, error) {
 		defer close(written)
 		w.CloseWithError(f.Encode(w))
 	}()
-	// The file may be mapped: whoever closes it has to know that nobody reads it.
+	// The file may be mapped: it must not be closed while it is read.
 	end := func() error {
 		r.Close()
 		<-written
@@ -381,7 +381,7 @@ const (
 	chainLayerBytes = 53
 )
 
-// What the header says stands in the head of the file, its first three pages.
+// What the header says is repeated in the head of the file, its first three pages.
 const (
 	fileHeadBytes = 3 * 4096
 	fileKindAt    = 10
@@ -423,7 +423,7 @@ func (h dumpHeader) redisBloom() bool {
 		uint64(len(h)) == chainHeadBytes+chainLayerBytes*uint64(binary.LittleEndian.Uint32(h[8:]))
 }
 
-// check refuses a header that nobody can have made. The error wraps
+// check refuses a header that no server can have made. The error wraps
 // [bloom.ErrFormat], [bloom.ErrVersion], [bloom.ErrLimit] or [bloom.ErrChecksum].
 func (h dumpHeader) check() error {
 	if store.IsDumpHeader(h) {
@@ -433,7 +433,7 @@ func (h dumpHeader) check() error {
 		}
 		return err
 	}
-	// Whoever asks for room has been checked.
+	// Room is asked for only after everything else has been checked.
 	room := errors.New("asked for room")
 	_, err := redisbloom.LoadHeader(h, func(uint64) error { return room })
 	if errors.Is(err, room) {
@@ -442,7 +442,7 @@ func (h dumpHeader) check() error {
 	return err
 }
 
-// fileBytes is how many bytes the file has, by what the header says.
+// fileBytes is the size of the file, according to the header.
 func (h dumpHeader) fileBytes() int64 {
 	if ours, err := store.ParseDumpHeader(h); err == nil {
 		return int64(ours.Bytes)
@@ -457,8 +457,8 @@ func (h dumpHeader) fileBytes() int64 {
 	return int64(sum)
 }
 
-// grewTo reports whether a later header of RedisBloom's can be of the same filter,
-// which may have got keys and layers since.
+// grewTo reports whether a later RedisBloom header can be of the same filter, which
+// may have gained keys and layers since.
 func (h dumpHeader) grewTo(later dumpHeader) bool {
 	if len(later) < len(h) || !bytes.Equal(h[12:chainHeadBytes], later[12:chainHeadBytes]) {
 		return false

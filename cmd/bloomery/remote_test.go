@@ -316,7 +316,7 @@ func TestPushThroughTLS(t *testing.T) {
 	address := startServer(t, 0, server.Config{TLS: &tls.Config{Certificates: example.TLS.Certificates}})
 	path, back := savedFilters(t, dir)[0], filepath.Join(dir, "back")
 	refused(t, "--ca", "push", path, "rediss://"+address+"/f")
-	refused(t, "does the server speak TLS there? then write rediss://", "push", path, "redis://"+address+"/f")
+	refused(t, "does the server use TLS there? then write rediss://", "push", path, "redis://"+address+"/f")
 	must(t, "push", "--ca", ca, path, "rediss://"+address+"/f")
 	must(t, "pull", "--ca", ca, "rediss://"+address+"/f", "-o", back)
 	plain := startServer(t, 0, server.Config{})
@@ -427,7 +427,7 @@ func TestPullKeyed(t *testing.T) {
 	if got := ask(t, address, "BF.RESERVE f 0.01 100 LAYOUT PAIRED", "BF.ADD f a"); got != "+OK :1" {
 		t.Fatal(got)
 	}
-	if _, stderr, code := command(t, "pull", url, "-o", path); code != exitDone || !strings.Contains(stderr, "is keyed by the server's secret: give --secret") {
+	if _, stderr, code := command(t, "pull", url, "-o", path); code != exitDone || !strings.Contains(stderr, "is hashed with the server's secret: to look keys up, give --secret") {
 		t.Errorf("pull: %d, %s", code, stderr)
 	}
 	refused(t, "give --secret", "check", path)

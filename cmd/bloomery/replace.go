@@ -18,9 +18,9 @@ import (
 )
 
 // Filter files are replaced so that a path never holds half of one, whatever
-// happens, Ctrl-C included, and so that no lines added by others are lost.
+// happens, including Ctrl-C, and so that no lines added by others are lost.
 
-// The exit codes of signals: 128 and the signal's number, as in a shell.
+// The exit codes of signals: 128 plus the signal's number, as in a shell.
 const (
 	exitHangup      = 128 + 1
 	exitInterrupted = 128 + 2
@@ -66,10 +66,9 @@ func tidyUp() {
 	}
 }
 
-// replaceFile replaces the file at path by one that write fills. It takes the lock
-// of a file that is there, unless was is given: then the caller has the lock, and
-// path must still be that file: otherwise what another program has changed in it
-// would be lost.
+// replaceFile replaces the file at path with one that write fills. It locks an
+// existing file, unless was is given: then the caller has the lock, and path must
+// still be the file was, or the changes of another program would be lost.
 func replaceFile(path string, was fs.FileInfo, write func(io.Writer) error) error {
 	if was == nil {
 		unlock, err := anyfile.Lock(path)
@@ -96,7 +95,7 @@ func replaceFile(path string, was fs.FileInfo, write func(io.Writer) error) erro
 	return nil
 }
 
-// guardedPath is a place whose temporary file a signal removes, and whose file is
+// guardedPath is a path whose temporary file a signal removes, and whose file is
 // replaced only if it is still the one that was read.
 type guardedPath struct {
 	*replace.Path
@@ -137,12 +136,12 @@ func unchanged(path string, was fs.FileInfo) error {
 	}
 	now, err := os.Stat(path)
 	if err != nil || !os.SameFile(was, now) || !was.ModTime().Equal(now.ModTime()) || was.Size() != now.Size() {
-		return errors.New("was changed by another program meanwhile, and stays as that left it: run the command again")
+		return errors.New("was changed by another program meanwhile, and is left as that program wrote it: run the command again")
 	}
 	return nil
 }
 
-// mayWrite refuses to overwrite a file without --force, and finds before the work
+// mayWrite refuses to overwrite a file without --force, and reports before the work
 // what would fail after it.
 func mayWrite(path string, force bool) error {
 	if path == "" || path == "-" {
@@ -168,6 +167,6 @@ func mayWrite(path string, force bool) error {
 	return nil
 }
 
-// save puts what the filter has become into the place of the file that it was
-// opened from, by openToSave.
+// save replaces the file that the filter was opened from, by OpenToSave, with the
+// changed filter.
 func save(f *anyfile.File) error { return replaceFile(f.Path, f.Info, f.Encode) }

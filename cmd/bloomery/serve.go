@@ -23,8 +23,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// shutdownTime is how long clients may take to read what they asked for, when the
-// server ends.
+// shutdownTime is how long clients may take to read their replies when the server
+// stops.
 const shutdownTime = 10 * time.Second
 
 type serveOptions struct {
@@ -113,31 +113,31 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	}
 	defer o.web.close()
 	if o.data == "" {
-		log.Warn("filters are kept in memory only, and lost when the server ends: give a directory by --data to keep them")
+		log.Warn("filters are kept in memory only, and lost when the server stops: give a directory with --data to keep them")
 	} else {
 		log.Info("reading the data", "data", o.data)
 	}
 	filters, err := store.OpenLocal(store.LocalConfig{Dir: o.data, Memory: uint64(o.memory), Level: level,
-		Warn: func(err error) { log.Warn("adds go on, and are safe in the log", "error", err) }})
+		Warn: func(err error) { log.Warn("adds continue, and are safe in the log", "error", err) }})
 	if err != nil {
 		return withRepair(o.data, err)
 	}
 	if o.data != "" {
 		logRecovered(log, filters.Recovered())
 		if failure := filters.Stats().SnapshotFailure; failure != nil {
-			log.Warn("going on with the log, which is longer than the filters are large", "error", failure)
+			log.Warn("continuing with a log that is larger than the filters", "error", failure)
 		}
 	}
 	err = o.serve(cmd, filters, config, l)
 	closed := filters.Close()
 	if failure := filters.Stats().SnapshotFailure; failure != nil && closed == nil {
-		log.Warn("ended without a last snapshot: the log has everything, and the next start reads it", "error", failure)
+		log.Warn("stopped without a final snapshot: the log has everything, and the next start reads it", "error", failure)
 	}
 	return joinClosed(err, closed)
 }
 
-// joinClosed adds what closing the store says to how serving ended. When the store
-// has stopped that is the same again.
+// joinClosed joins the errors of serving and of closing the store. If the store has
+// stopped, they are the same error.
 func joinClosed(err, closed error) error {
 	if errors.Is(err, store.ErrStopped) {
 		return err
@@ -145,7 +145,7 @@ func joinClosed(err, closed error) error {
 	return errors.Join(err, closed)
 }
 
-// check refuses values that would be taken for something else.
+// check refuses values that would be mistaken for something else.
 func (o *serveOptions) check() error {
 	switch {
 	case o.clients < 1:
@@ -173,7 +173,7 @@ func (o *serveOptions) listenAt(config server.Config) (net.Listener, error) {
 	var wrong *net.AddrError
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("%w (another server may be running; choose another address by --listen)", err)
+		return nil, fmt.Errorf("%w (another server may be running; choose another address with --listen)", err)
 	case errors.As(err, &wrong):
 		return nil, usagef("--listen %s: %s: give host:port, like 127.0.0.1:6380, or a path with a / for a Unix socket", o.listen, wrong.Err)
 	case err != nil:
@@ -187,21 +187,21 @@ func isStoreFile(name string) bool {
 	return name == "secrets" || strings.HasPrefix(name, "snapshot-") || strings.HasPrefix(name, "log-")
 }
 
-// isDataDirectory reports whether a directory holds a server's data. One that cannot
-// be read may.
+// isDataDirectory reports whether a directory holds a server's data. It is true for
+// one that cannot be read, as that may.
 func isDataDirectory(dir string) bool {
 	entries, err := os.ReadDir(dir)
 	return err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return isStoreFile(e.Name()) })
 }
 
-// checkData refuses a directory that has files in it, but none of a server's: data
-// among other files is most likely a typing error.
+// checkData refuses a directory that holds files, but none of a server's: it is most
+// likely a typing error.
 func checkData(dir string) error {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return fmt.Errorf("--data %s: is not a directory: choose another name", dir)
 	}
 	entries, err := os.ReadDir(dir)
-	if dir == "" || err != nil { // it is created, or the store says what is wrong
+	if dir == "" || err != nil { // it is created, or the store reports what is wrong
 		return nil
 	}
 	foreign := ""
@@ -220,8 +220,8 @@ func checkData(dir string) error {
 	return fmt.Errorf("--data %s: the directory holds files that no server wrote, such as %s: choose an empty or a new one", dir, foreign)
 }
 
-// removeStale removes the socket that a server has left which was killed, and
-// reports whether it did. Nobody answers there.
+// removeStale removes a socket on which nobody answers, left by a server that was
+// killed, and reports whether it did.
 func removeStale(path string) bool {
 	info, err := os.Lstat(path)
 	if err != nil || info.Mode().Type() != os.ModeSocket {
@@ -243,14 +243,14 @@ func checkProtected(l net.Listener, config server.Config) error {
 	return err
 }
 
-// spareThreads are more threads for Go code than there are CPUs, for long commands and
-// snapshots: without, Go lets one that computes go on for 10 ms while an event loop
-// waits for a thread; with them the system decides, which prefers the loop that has
-// slept. DUMP of 24 MiB kept others waiting for 66 ms without and for 10 with them.
+// spareThreads are threads for Go code beyond the number of CPUs, for long commands
+// and snapshots. Without them, Go lets one that computes run for 10 ms while an event
+// loop waits for a thread; with them the system decides, and it prefers the loop that
+// has slept. DUMP of 24 MiB kept others waiting for 66 ms without and for 10 with them.
 const spareThreads = 2
 
-// serve runs until a signal comes, a client says SHUTDOWN, or the server cannot go
-// on.
+// serve runs until a signal arrives, a client sends SHUTDOWN, or the server cannot
+// continue.
 func (o *serveOptions) serve(cmd *cobra.Command, filters store.Store, config server.Config, l net.Listener) error {
 	cpus := runtime.GOMAXPROCS(0)
 	if config.Loops <= 0 {
@@ -263,7 +263,7 @@ func (o *serveOptions) serve(cmd *cobra.Command, filters store.Store, config ser
 	}
 	defer o.web.start(s, config.Log)()
 	signals := []os.Signal{os.Interrupt, syscall.SIGTERM}
-	if !signal.Ignored(hangup) { // else it runs under nohup
+	if !signal.Ignored(hangup) { // otherwise it runs under nohup
 		signals = append(signals, hangup)
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), signals...)
@@ -282,7 +282,7 @@ func (o *serveOptions) serve(cmd *cobra.Command, filters store.Store, config ser
 	case <-ctx.Done():
 		stop() // a second signal ends it at once
 		tellSystemd("STOPPING=1", config.Log)
-		config.Log.Info("stopping: finishing what has come")
+		config.Log.Info("stopping: finishing the requests received")
 		err = nil
 	}
 	late, cancel := context.WithTimeout(context.Background(), shutdownTime)
@@ -293,7 +293,7 @@ func (o *serveOptions) serve(cmd *cobra.Command, filters store.Store, config ser
 	return err
 }
 
-// config is what the flags say of the server, all but its store.
+// config returns the server's config by the flags, all but its store.
 func (o *serveOptions) config(log *slog.Logger) (server.Config, error) {
 	config := server.Config{
 		Unprotected: o.unprotected, Loops: o.loops, Log: log, Version: readVersion().Version,
@@ -346,7 +346,7 @@ func readPassword(path string) (string, error) {
 // notifySystemd tells systemd, if it has started us as a service of Type=notify,
 // that a state is reached: READY=1, or STOPPING=1. See sd_notify(3).
 func notifySystemd(state string) error {
-	path := os.Getenv("NOTIFY_SOCKET") // one that begins with @ is an abstract one, to package net too
+	path := os.Getenv("NOTIFY_SOCKET") // a leading @ means an abstract socket, in package net too
 	if path == "" {
 		return nil
 	}

@@ -107,7 +107,7 @@ func TestServeShutdown(t *testing.T) {
 
 // TestServeSaysWhatIsKept: without a directory nothing is, which is told.
 func TestServeSaysWhatIsKept(t *testing.T) {
-	const warning = "lost when the server ends"
+	const warning = "lost when the server stops"
 	s := serveUntil(t, socketPath(t), "--http", "off")
 	s.shutdown(t)
 	if !strings.Contains(s.stderr, warning) {
@@ -186,10 +186,10 @@ func TestServeRefuses(t *testing.T) {
 		{"--metrics-filters is 0 or more, not -2", []string{"--metrics-filters", "-2"}},
 		{"no password is set, so only loopback", []string{"--listen", "0.0.0.0:0"}},
 		{"--http: server: no password is set, so only loopback", []string{"--http", "0.0.0.0:0"}},
-		{"choose another address by --listen", []string{"--listen", taken.Addr().String()}},
+		{"choose another address with --listen", []string{"--listen", taken.Addr().String()}},
 		{"--listen localhost: missing port in address: give host:port", []string{"--listen", "localhost"}},
 		{"the directory holds files that no server wrote, such as thesis.tex", []string{"--data", foreign}},
-		{"choose another address by --http", []string{"--http", taken.Addr().String()}},
+		{"choose another address with --http", []string{"--http", taken.Addr().String()}},
 	} {
 		refused(t, tt.words, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}, tt.args...)...)
 	}

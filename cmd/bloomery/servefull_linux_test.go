@@ -40,7 +40,7 @@ func TestServeFullDisk(t *testing.T) {
 		s.say(t, "SHUTDOWN")
 		s.expect(t, "STOPPING=1")
 		<-s.ended
-		want, says := exitDone, "ended without a last snapshot: the log has everything"
+		want, says := exitDone, "stopped without a final snapshot: the log has everything"
 		if durability == "none" {
 			want, says = exitError, "what was added at the level none since the last snapshot is lost"
 		}

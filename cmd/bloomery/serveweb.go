@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// webOptions are the flags of serve for its operator: HTTP, and what only
-// prints.
+// webOptions are serve's flags for its operator: HTTP, and those that only print.
 type webOptions struct {
 	config  server.HTTPConfig
 	address string
@@ -46,11 +45,11 @@ func (o *webOptions) open(config server.Config) error {
 	}
 	l, err := net.Listen("tcp", o.address)
 	if err != nil && !o.chosen() {
-		config.Log.Warn("no metrics and health checks over HTTP: choose an address by --http", "error", err)
+		config.Log.Warn("no metrics or health checks over HTTP: choose an address with --http", "error", err)
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("%w (choose another address by --http, or --http %s)", err, noHTTP)
+		return fmt.Errorf("%w (choose another address with --http, or --http %s)", err, noHTTP)
 	}
 	if err := checkProtected(l, config); err != nil {
 		return fmt.Errorf("--http: %w", err)
@@ -60,7 +59,7 @@ func (o *webOptions) open(config server.Config) error {
 	return nil
 }
 
-// close is for a server that did not come to start.
+// close is for a server that did not start.
 func (o *webOptions) close() {
 	if o.l != nil {
 		o.loaded()
@@ -68,15 +67,15 @@ func (o *webOptions) close() {
 	}
 }
 
-// start serves HTTP. The function that it returns is for when the server is shut
-// down: it returns when the last request is answered.
+// start serves HTTP. It returns a function to call when the server shuts down, which
+// returns when the last request is answered.
 func (o *webOptions) start(s *server.Server, log *slog.Logger) (wait func()) {
 	if o.l == nil {
 		return func() {}
 	}
 	config := o.config
 	if config.Filters == 0 {
-		config.Filters = -1 // to the server zero is the default
+		config.Filters = -1 // in server.HTTPConfig zero means the default
 	}
 	o.loaded()
 	log.Info("serving HTTP", "address", o.l.Addr().String())
@@ -84,7 +83,7 @@ func (o *webOptions) start(s *server.Server, log *slog.Logger) (wait func()) {
 	go func() {
 		defer close(ended)
 		if err := s.ServeHTTPOn(o.l, config); !errors.Is(err, server.ErrStopped) && !errors.Is(err, store.ErrStopped) {
-			log.Error("no more metrics and health checks over HTTP", "error", err)
+			log.Error("metrics and health checks over HTTP have stopped", "error", err)
 		}
 	}()
 	return func() { <-ended }
@@ -98,8 +97,8 @@ func (o *webOptions) print(w io.Writer) error {
 	if o.limits {
 		rows := server.LimitTable()
 		for _, row := range rows {
-			if row.Name == "memory" { // see setCeiling; of the package it is none
-				row.Value, row.What = fmt.Sprintf("%.0f%%", 100*ceilingShare), "of the memory there is: "+row.What
+			if row.Name == "memory" { // see setCeiling; package server has no default
+				row.Value, row.What = fmt.Sprintf("%.0f%%", 100*ceilingShare), "of the usable memory: "+row.What
 			}
 			fmt.Fprintf(&b, "%-21s  %9s  %s\n", row.Name, row.Value, row.What)
 		}

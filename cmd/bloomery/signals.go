@@ -5,6 +5,6 @@ package main
 import "syscall"
 
 const (
-	hangup     = syscall.SIGHUP  // the end of the session
+	hangup     = syscall.SIGHUP  // the session ends
 	closedPipe = syscall.SIGPIPE // nobody reads what is written
 )

@@ -112,7 +112,7 @@ func (v *verifyCommand) run(cmd *cobra.Command, args []string) error {
 		}
 	}
 	if v.repair || v.yes {
-		return usagef("--repair is for a server's data directory: build a damaged filter again, or take a copy that is whole")
+		return usagef("--repair is for a server's data directory: build a damaged filter again, or use an intact copy")
 	}
 	f, err := v.Open(args[0], anyfile.ToRead)
 	if err != nil {
@@ -190,9 +190,8 @@ func (v *verifyCommand) checkMembers(cmd *cobra.Command, f *anyfile.File, to *ve
 	return err
 }
 
-// randomKeyBytes is the length of the random keys: as hexadecimal digits, which
-// filters that take keys for text take as they are. Nobody added one of these:
-// there are 2^128.
+// randomKeyBytes is the length of the random keys: hexadecimal digits, which even
+// filters with text keys accept. None of these was ever added: there are 2^128.
 const randomKeyBytes = 32
 
 // measure looks up random keys and compares.
@@ -217,7 +216,7 @@ func (v *verifyCommand) measure(f *anyfile.File, to *verdict) {
 	}
 }
 
-// randomKeys makes room for a batch of keys in one text.
+// randomKeys allocates a batch of keys in one text.
 func randomKeys(random *rand.Rand) (keys [][]byte, text []byte) {
 	text = make([]byte, lines.BatchKeys*randomKeyBytes)
 	for i := 0; i < len(text); i += randomKeyBytes {
@@ -265,8 +264,8 @@ func (v *verdict) print(w io.Writer) error {
 	return t.Err
 }
 
-// clopperPearson is the exact interval for the rate of a binomial with so many
-// found of n: outside of it, a rate would give so few or so many with less than
+// clopperPearson is the exact interval for the rate of a binomial with found of n: a
+// rate outside it would give this few or this many with a probability of less than
 // half of 1-confidence (Clopper and Pearson 1934).
 func clopperPearson(found, n uint64, confidence float64) (low, high float64) {
 	tail := (1 - confidence) / 2
@@ -294,9 +293,8 @@ func bisect(past func(p float64) bool) float64 {
 	return (low + high) / 2
 }
 
-// binomialBelow is the chance of fewer than k of n at rate p: the sum of the
-// terms on the side of k that the mean is not on, for which few are not
-// negligible.
+// binomialBelow is the chance of fewer than k of n at rate p. It sums the terms on
+// the side of k away from the mean, of which only a few are not negligible.
 func binomialBelow(k, n uint64, p float64) float64 {
 	if p <= 0 {
 		return 1
@@ -305,7 +303,7 @@ func binomialBelow(k, n uint64, p float64) float64 {
 		return 0
 	}
 	odds := p / (1 - p)
-	if float64(k) <= float64(n)*p { // k-1, k-2 ... become ever smaller
+	if float64(k) <= float64(n)*p { // the terms k-1, k-2 ... become ever smaller
 		sum, term := 0., binomialTerm(k-1, n, p)
 		for i := k - 1; ; i-- {
 			sum += term
@@ -331,9 +329,9 @@ func binomialTerm(k, n uint64, p float64) float64 {
 	return math.Exp(logGamma(n) - logGamma(k) - logGamma(n-k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
 }
 
-// The data directory of a server, looked at while no server has it.
+// The data directory of a server, verified while no server has it open.
 
-// verifyDirectory reads all of it, and repairs it if that was asked for.
+// verifyDirectory reads all of it, and repairs it with --repair.
 func (v *verifyCommand) verifyDirectory(cmd *cobra.Command, dir string) error {
 	if err := idle(cmd, dir+" is a server's data directory, which is verified as a whole",
 		"members", "random", "null", "secret", "normalize", "format", "scheme", "bits", "probes", "funnel"); err != nil {
@@ -367,10 +365,10 @@ func (v *verifyCommand) verifyDirectory(cmd *cobra.Command, dir string) error {
 	return nil
 }
 
-// largeDirectory takes seconds to read.
+// largeDirectory is a size that takes seconds to read.
 const largeDirectory = 1 << 30
 
-// directoryBytes is how much there is to be read.
+// directoryBytes is how many bytes there are to read.
 func directoryBytes(dir string) (sum uint64) {
 	entries, _ := os.ReadDir(dir)
 	for _, entry := range entries {
@@ -381,7 +379,7 @@ func directoryBytes(dir string) (sum uint64) {
 	return sum
 }
 
-// directoryVerdict is what verify says of a data directory.
+// directoryVerdict is what verify reports of a data directory.
 type directoryVerdict struct {
 	Directory string `json:"directory"`
 	OK        bool   `json:"ok"`
@@ -403,15 +401,15 @@ func printRecovered(cmd *cobra.Command, dir string, found store.Recovery) error 
 		t.Row("torn", "%s at the end of %s, unfinished when the server stopped", human.Count(found.TornBytes, "byte"), found.Torn)
 	}
 	if found.TornRecords > 0 {
-		t.Row("behind that", "%s", tornRecords(found))
+		t.Row("after that", "%s", tornRecords(found))
 	}
 	return t.Err
 }
 
-// tornRecords says what whole records behind a torn one may mean, which the files
-// alone cannot tell.
+// tornRecords says what whole records after a torn one may mean. The files alone do
+// not show which.
 func tornRecords(found store.Recovery) string {
-	return fmt.Sprintf("%s whole records of the log, which are lost: expected after a power failure; if only the server had ended, the disk has damaged the file", human.Commas(uint64(found.TornRecords)))
+	return fmt.Sprintf("%s whole records of the log, which are lost: expected after a power failure; if only the server was killed, the disk has damaged the file", human.Commas(uint64(found.TornRecords)))
 }
 
 func orNothing(s string) string {
@@ -421,7 +419,7 @@ func orNothing(s string) string {
 	return s
 }
 
-// agree says what becomes unknown, and asks.
+// agree prints what becomes unknown, and asks whether to continue.
 func (v *verifyCommand) agree(cmd *cobra.Command, dir string, unknown []string) bool {
 	stderr := cmd.ErrOrStderr()
 	for _, what := range unknown {
@@ -431,15 +429,15 @@ func (v *verifyCommand) agree(cmd *cobra.Command, dir string, unknown []string) 
 		return true
 	}
 	if !lines.IsTerminal(cmd.InOrStdin()) {
-		fmt.Fprintf(stderr, "bloomery: %s: repeat with --yes to go on\n", dir)
+		fmt.Fprintf(stderr, "bloomery: %s: repeat with --yes to continue\n", dir)
 		return false
 	}
-	fmt.Fprint(stderr, "go on? [y/N] ")
+	fmt.Fprint(stderr, "continue? [y/N] ")
 	answer, _ := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
 	return strings.EqualFold(strings.TrimSpace(answer), "y")
 }
 
-// logRecovered says what a server found when it started.
+// logRecovered logs what a server found when it started.
 func logRecovered(log *slog.Logger, found store.Recovery) {
 	if found.Fresh {
 		log.Info("a new data directory")
@@ -458,7 +456,8 @@ func logRecovered(log *slog.Logger, found store.Recovery) {
 	}
 }
 
-// withRepair names the directory that an error is about, and the way out.
+// withRepair adds to an error the directory that it is about, and the command that
+// repairs it.
 func withRepair(dir string, err error) error {
 	if errors.Is(err, store.ErrDamaged) {
 		return fmt.Errorf("%s: %w: bloomery verify --repair %s", dir, err, dir)

@@ -43,7 +43,7 @@ func (v versionJSON) String() string {
 	return fmt.Sprintf("bloomery %s (%s, %s%s)", v.Version, v.Go, v.Platform, revision)
 }
 
-// readVersion asks the binary, where the go command has noted it.
+// readVersion reads the version that the go command has recorded in the binary.
 func readVersion() versionJSON {
 	v := versionJSON{Version: "devel", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

@@ -34,7 +34,7 @@ func WithAdvice(err error) error {
 	case errors.Is(err, bloom.ErrVersion):
 		advice = "a newer bloomery may know it"
 	case errors.Is(err, bloom.ErrChecksum):
-		advice = "build it again, or take a copy that is whole"
+		advice = "build it again, or use an intact copy"
 	case errors.Is(err, bloom.ErrSecret):
 		advice = "give --secret the file that the filter was built with"
 	default:

@@ -59,7 +59,7 @@ func NearlyFull(r bloom.Report) string {
 }
 
 func Overfull(r bloom.Report) string {
-	keys := "more keys than it can tell"
+	keys := "more keys than it can estimate"
 	if Finite(r.Keys) != nil {
 		keys = "about " + Round(r.Keys) + " keys"
 	}
