@@ -1,10 +1,7 @@
 package bloom
 
 import (
-	"bytes"
-	"fmt"
 	"io"
-	"slices"
 
 	"github.com/bloomery/bloom/internal/filterfile"
 )
@@ -13,29 +10,10 @@ import (
 // [encoding.BinaryUnmarshaler], for packages such as encoding/gob and for caches. The
 // bytes are those of its file. To write a large filter, WriteTo needs no copy of it.
 
-// appendFile appends the file of f to b.
-func appendFile(b []byte, f interface {
-	io.WriterTo
-	Plan() Plan
-}) ([]byte, error) {
-	file := bytes.NewBuffer(slices.Grow(b, int(f.Plan().Bytes())+filterfile.BodyOffset))
-	if _, err := f.WriteTo(file); err != nil {
-		return b, err
-	}
-	return file.Bytes(), nil
-}
-
-// fromFile reads the filter of which data is the file, all of it.
-func fromFile[F any](data []byte, read func(io.Reader, int64) (F, error)) (made F, err error) {
-	file := bytes.NewReader(data)
-	if made, err = read(file, int64(len(data))); err == nil && file.Len() > 0 {
-		err = fmt.Errorf("%w: %d bytes behind the end of the filter", ErrFormat, file.Len())
-	}
-	return made, err
-}
-
 // AppendBinary appends to b the file that WriteTo would write.
-func (f *Filter) AppendBinary(b []byte) ([]byte, error) { return appendFile(b, f) }
+func (f *Filter) AppendBinary(b []byte) ([]byte, error) {
+	return filterfile.AppendBinary(b, f.Plan().Bytes(), f)
+}
 
 // MarshalBinary returns the file that WriteTo would write.
 func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
@@ -47,7 +25,7 @@ func (f *Filter) UnmarshalBinary(data []byte) error {
 	if f.readOnly {
 		panicReadOnly()
 	}
-	g, err := fromFile(data, Read)
+	g, err := filterfile.UnmarshalBinary(data, Read)
 	if err != nil {
 		return err
 	}
@@ -57,14 +35,16 @@ func (f *Filter) UnmarshalBinary(data []byte) error {
 }
 
 // AppendBinary appends to b the file that WriteTo would write.
-func (f *Shared) AppendBinary(b []byte) ([]byte, error) { return appendFile(b, f) }
+func (f *Shared) AppendBinary(b []byte) ([]byte, error) {
+	return filterfile.AppendBinary(b, f.Plan().Bytes(), f)
+}
 
 // MarshalBinary returns the file that WriteTo would write.
 func (f *Shared) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
 // UnmarshalBinary replaces f; see [Filter.UnmarshalBinary].
 func (f *Shared) UnmarshalBinary(data []byte) error {
-	filter, err := fromFile(data, Read)
+	filter, err := filterfile.UnmarshalBinary(data, Read)
 	if err != nil {
 		return err
 	}
@@ -75,14 +55,16 @@ func (f *Shared) UnmarshalBinary(data []byte) error {
 }
 
 // AppendBinary appends to b the file that WriteTo would write.
-func (f *SplitBlock) AppendBinary(b []byte) ([]byte, error) { return appendFile(b, f) }
+func (f *SplitBlock) AppendBinary(b []byte) ([]byte, error) {
+	return filterfile.AppendBinary(b, f.Plan().Bytes(), f)
+}
 
 // MarshalBinary returns the file that WriteTo would write.
 func (f *SplitBlock) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
 // UnmarshalBinary replaces f; see [Filter.UnmarshalBinary].
 func (f *SplitBlock) UnmarshalBinary(data []byte) error {
-	g, err := fromFile(data, ReadSplitBlock)
+	g, err := filterfile.UnmarshalBinary(data, ReadSplitBlock)
 	if err != nil {
 		return err
 	}
@@ -92,14 +74,16 @@ func (f *SplitBlock) UnmarshalBinary(data []byte) error {
 }
 
 // AppendBinary appends to b the file that WriteTo would write.
-func (f *Counting) AppendBinary(b []byte) ([]byte, error) { return appendFile(b, f) }
+func (f *Counting) AppendBinary(b []byte) ([]byte, error) {
+	return filterfile.AppendBinary(b, f.Plan().Bytes(), f)
+}
 
 // MarshalBinary returns the file that WriteTo would write.
 func (f *Counting) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
 // UnmarshalBinary replaces f; see [Filter.UnmarshalBinary].
 func (f *Counting) UnmarshalBinary(data []byte) error {
-	g, err := fromFile(data, ReadCounting)
+	g, err := filterfile.UnmarshalBinary(data, ReadCounting)
 	if err != nil {
 		return err
 	}
@@ -109,7 +93,9 @@ func (f *Counting) UnmarshalBinary(data []byte) error {
 }
 
 // AppendBinary appends to b the file that WriteTo would write.
-func (f *Scalable) AppendBinary(b []byte) ([]byte, error) { return appendFile(b, f) }
+func (f *Scalable) AppendBinary(b []byte) ([]byte, error) {
+	return filterfile.AppendBinary(b, f.Plan().Bytes(), f)
+}
 
 // MarshalBinary returns the file that WriteTo would write.
 func (f *Scalable) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
@@ -119,7 +105,7 @@ func (f *Scalable) UnmarshalBinary(data []byte) error {
 	if f.readOnly || f.update != nil {
 		panicReadOnly()
 	}
-	g, err := fromFile(data, ReadScalable)
+	g, err := filterfile.UnmarshalBinary(data, ReadScalable)
 	if err != nil {
 		return err
 	}
@@ -130,7 +116,9 @@ func (f *Scalable) UnmarshalBinary(data []byte) error {
 }
 
 // AppendBinary appends to b the file that WriteTo would write.
-func (w *Window) AppendBinary(b []byte) ([]byte, error) { return appendFile(b, w) }
+func (w *Window) AppendBinary(b []byte) ([]byte, error) {
+	return filterfile.AppendBinary(b, w.Plan().Bytes(), w)
+}
 
 // MarshalBinary returns the file that WriteTo would write.
 func (w *Window) MarshalBinary() ([]byte, error) { return w.AppendBinary(nil) }
@@ -138,7 +126,7 @@ func (w *Window) MarshalBinary() ([]byte, error) { return w.AppendBinary(nil) }
 // UnmarshalBinary replaces w; see [Filter.UnmarshalBinary]. The window keeps its clock:
 // that of [WindowConfig], or the system's if w was a zero Window.
 func (w *Window) UnmarshalBinary(data []byte) error {
-	g, err := fromFile(data, func(r io.Reader, limitBytes int64) (*Window, error) {
+	g, err := filterfile.UnmarshalBinary(data, func(r io.Reader, limitBytes int64) (*Window, error) {
 		return ReadWindow(r, limitBytes, w.config.Now)
 	})
 	if err != nil {
@@ -154,14 +142,16 @@ func (w *Window) UnmarshalBinary(data []byte) error {
 }
 
 // AppendBinary appends to b the file that WriteTo would write.
-func (x *Exceptions) AppendBinary(b []byte) ([]byte, error) { return appendFile(b, x) }
+func (x *Exceptions) AppendBinary(b []byte) ([]byte, error) {
+	return filterfile.AppendBinary(b, x.Plan().Bytes(), x)
+}
 
 // MarshalBinary returns the file that WriteTo would write.
 func (x *Exceptions) MarshalBinary() ([]byte, error) { return x.AppendBinary(nil) }
 
 // UnmarshalBinary replaces x and its filter; see [Filter.UnmarshalBinary].
 func (x *Exceptions) UnmarshalBinary(data []byte) error {
-	y, err := fromFile(data, ReadExceptions)
+	y, err := filterfile.UnmarshalBinary(data, ReadExceptions)
 	if err == nil {
 		*x = *y
 	}

@@ -250,6 +250,16 @@ func TestNewScheme(t *testing.T) {
 	if err := f.Union(newClassic(t, classic.Config{Bits: 10, Probes: 1, Scheme: again})); err != nil {
 		t.Errorf("the same scheme given again: %v", err)
 	}
+	file, err := newClassic(t, classic.Config{Bits: 20, Probes: 1, Scheme: again}).MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.UnmarshalBinary(file); err != nil || f.Plan().Bits != 20 || f.Scheme().Name() != "mine" {
+		t.Errorf("UnmarshalBinary over a filter of the scheme: %v, %v", err, f)
+	}
+	if err := new(classic.Filter).UnmarshalBinary(file); !errors.Is(err, bloom.ErrVersion) {
+		t.Errorf("UnmarshalBinary of a scheme that nobody gave: error %v, want ErrVersion", err)
+	}
 }
 
 func TestClassicSets(t *testing.T) {

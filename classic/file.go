@@ -132,6 +132,34 @@ func Load(path string, schemes ...Scheme) (*Filter, error) {
 	return f, nil
 }
 
+// AppendBinary appends to b the file that WriteTo would write.
+func (f *Filter) AppendBinary(b []byte) ([]byte, error) {
+	return filterfile.AppendBinary(b, f.plan.Bytes(), f)
+}
+
+// MarshalBinary returns the file that WriteTo would write.
+func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
+
+// UnmarshalBinary replaces f; see [bloom.Filter.UnmarshalBinary]. A scheme made by
+// [NewScheme] is recognised if it is f's.
+func (f *Filter) UnmarshalBinary(data []byte) error {
+	if f.readOnly {
+		f.mustBeWritable()
+	}
+	var known []Scheme
+	if f.scheme.rule != nil {
+		known = []Scheme{f.scheme}
+	}
+	g, err := filterfile.UnmarshalBinary(data, func(r io.Reader, limitBytes int64) (*Filter, error) {
+		return Read(r, limitBytes, known...)
+	})
+	if err != nil {
+		return err
+	}
+	f.Hasher, f.words, f.scheme, f.added, f.plan, f.memory = g.Hasher, g.words, g.scheme, g.added, g.plan, g.memory
+	return f.Metadata.SetMeta(g.Meta())
+}
+
 // made is from, but frees the file's memory if it fails.
 func made(s *filterfile.File, schemes []Scheme) (*Filter, error) {
 	f, err := from(s, schemes)
