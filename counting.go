@@ -282,13 +282,8 @@ func (f *Counting) Filter() (*Filter, error) {
 // [ErrUnlike] if the hash identities or k differ, or the sizes do not fold, and
 // then nothing has changed.
 func (f *Counting) Union(g *Counting) error {
-	f.mustBeOpen()
-	g.mustBeOpen()
-	if err := f.outline().alike(g.outline()); err != nil {
+	if err := folds(f, g); err != nil {
 		return err
-	}
-	if g.plan.Blocks%f.plan.Blocks != 0 {
-		return fmt.Errorf("%w: %d blocks do not fold onto %d: the size of the added filter must be a multiple", ErrUnlike, g.plan.Blocks, f.plan.Blocks)
 	}
 	f.counters.Merge(&g.counters)
 	f.added += g.added
@@ -299,16 +294,11 @@ func (f *Counting) Union(g *Counting) error {
 
 // Equal reports whether f and g have the same counters; see [Filter.Equal].
 func (f *Counting) Equal(g *Counting) bool {
-	f.mustBeOpen()
-	g.mustBeOpen()
-	equal := f.outline().alike(g.outline()) == nil && slices.Equal(f.counters.Words, g.counters.Words)
+	equal := alike(f, g) == nil && slices.Equal(f.counters.Words, g.counters.Words)
 	f.keepAlive()
 	g.keepAlive()
 	return equal
 }
-
-// outline is a Filter like f, without its bits.
-func (f *Counting) outline() *Filter { return &Filter{Hasher: f.Hasher, plan: f.plan} }
 
 // Clear empties the filter, saturated counters too; its plan and hash stay.
 func (f *Counting) Clear() {

@@ -22,8 +22,8 @@ var (
 	// message names the bytes.
 	ErrBudget = memory.ErrBudget
 
-	// ErrFull: [Window.TryAddHashes] was given more keys than [Window.SetLimits]
-	// allows in a generation.
+	// ErrFull: a store limits a [Window], and its newest generation has as many keys
+	// as it may have; see [Inside].
 	ErrFull = errors.New("bloom: the window is full")
 )
 

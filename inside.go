@@ -1,7 +1,6 @@
 package bloom
 
 import (
-	"fmt"
 	"runtime"
 	"slices"
 	"sync/atomic"
@@ -96,10 +95,11 @@ func (inside) Replay(f *Scalable, layer int, hashes []uint64) error {
 // to both from before the Union begins. The error is that of Fold.
 func (inside) Folded(f *Shared, by uint64) (*Shared, error) {
 	f.mustBeOpen()
-	if by == 0 || f.bits.Blocks%by != 0 {
-		return nil, fmt.Errorf("%w: %d blocks cannot be folded by %d: make the filter with Config.Folds", ErrConfig, f.bits.Blocks, by)
+	plan, err := f.plan.folded(by)
+	if err != nil {
+		return nil, err
 	}
-	g, err := newFilter(f.plan.folded(by), f.Hasher)
+	g, err := newFilter(plan, f.Hasher)
 	if err != nil {
 		return nil, err
 	}

@@ -227,15 +227,8 @@ func (f *Shared) Save(path string) error { return filterfile.Save(path, f.WriteT
 // between, if not nil, is called after each MiB, and ends the union by an error: f
 // then has some of g's bits.
 func (f *Shared) Union(g *Shared, between func() error) error {
-	f.mustBeOpen()
-	g.mustBeOpen()
-	switch {
-	case f.id != g.id:
-		return fmt.Errorf("%w: one is hashed by %v, the other by %v", ErrUnlike, f.id, g.id)
-	case f.plan.Probes != g.plan.Probes:
-		return fmt.Errorf("%w: one has k %d, the other %d", ErrUnlike, f.plan.Probes, g.plan.Probes)
-	case g.bits.Blocks%f.bits.Blocks != 0:
-		return fmt.Errorf("%w: %d blocks do not fold onto %d: the size of the added filter must be a multiple", ErrUnlike, g.bits.Blocks, f.bits.Blocks)
+	if err := folds(f, g); err != nil {
+		return err
 	}
 	const step = 1 << 20 / kernel.BlockBytes
 	by, added := g.bits.Blocks/f.bits.Blocks, g.added()

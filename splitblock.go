@@ -210,9 +210,7 @@ func (f *SplitBlock) Clone() *SplitBlock {
 
 // Equal reports whether f and g have the same hash, size and bits.
 func (f *SplitBlock) Equal(g *SplitBlock) bool {
-	f.mustBeOpen()
-	g.mustBeOpen()
-	equal := f.id == g.id && slices.Equal(f.bits.Words, g.bits.Words)
+	equal := alike(f, g) == nil && slices.Equal(f.bits.Words, g.bits.Words)
 	f.keepAlive()
 	g.keepAlive()
 	return equal
