@@ -18,7 +18,7 @@ func Usagef(format string, args ...any) error {
 	return UsageError{fmt.Errorf(format, args...)}
 }
 
-// WithAdvice adds to an error of a filter file what to do about it.
+// WithAdvice adds to an error about a filter file what to do next.
 func WithAdvice(err error) error {
 	advice := ""
 	var where *fs.PathError
@@ -30,9 +30,9 @@ func WithAdvice(err error) error {
 	case errors.Is(err, fs.ErrNotExist):
 		advice = "make it with 'bloomery build -o FILE'"
 	case errors.Is(err, bloom.ErrFormat):
-		advice = "is it one that 'bloomery build' made, and copied whole?"
+		advice = "was it made by 'bloomery build', and copied whole?"
 	case errors.Is(err, bloom.ErrVersion):
-		advice = "a newer bloomery may know it"
+		advice = "a newer bloomery may read it"
 	case errors.Is(err, bloom.ErrChecksum):
 		advice = "build it again, or use an intact copy"
 	case errors.Is(err, bloom.ErrSecret):
@@ -43,8 +43,8 @@ func WithAdvice(err error) error {
 	return fmt.Errorf("%w: %s", err, advice)
 }
 
-// Unclean says what to do about a file that another process is changing in place, or
-// was changing when it was killed: the file is not damaged.
+// Unclean adds advice about a file that another process is changing in place, or was
+// changing when it was killed: the file is not damaged.
 func Unclean(path string, err error) error {
 	if !errors.Is(err, bloom.ErrUnclean) {
 		return err
@@ -57,7 +57,7 @@ func Unclean(path string, err error) error {
 	return fmt.Errorf("%s: was not closed cleanly: run 'bloomery dedupe --state %s </dev/null' to repair it", path, Quoted(path))
 }
 
-// Quoted is a path as a shell takes it.
+// Quoted returns a path quoted for a shell.
 func Quoted(path string) string {
 	if path == filepath.Clean(path) && !strings.ContainsAny(path, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
 		return path

@@ -1,9 +1,9 @@
 // Package anyfile opens filter files of every kind, and of other programs' formats,
 // and makes keys of lines.
 //
-// [Options.Open] recognises a file by its bytes and returns a [File]: the filter, and
-// what the file says beyond it. A [KeyMap] turns lines into keys as the file demands:
-// in the normal form that its metadata record, or through one of Guava's funnels.
+// [Options.Open] recognises a file by its bytes and returns a [File]: the filter and
+// what else the file says. A [KeyMap] turns lines into keys as the file requires: in
+// the normal form that its metadata records, or through one of Guava's funnels.
 // Errors say what to do next, in terms of the command line.
 package anyfile
 
@@ -31,8 +31,7 @@ import (
 )
 
 // A File is a filter and the file that it came from: any kind of ours, or another
-// program's format. What only some filters can do is found by a type assertion of
-// its Filter.
+// program's format. A type assertion on Filter finds what only some filters can do.
 type File struct {
 	interop.Filter
 	Path string
@@ -43,11 +42,11 @@ type File struct {
 
 	Keys *KeyMap // from a line to its key
 
-	unlock func() // gives the file's lock back; nil: it is not held
+	unlock func() // releases the file's lock; nil: not held
 }
 
-// Options are the flags that say how a file of another program is to be
-// read, where its bytes do not.
+// Options are the flags that say how to read another program's file, where its bytes
+// do not.
 type Options struct {
 	Format string
 	Scheme string
@@ -57,8 +56,8 @@ type Options struct {
 	From   bool // the format is --from
 }
 
-// RefuseIdle refuses flags about the format that none of the files needed: ours
-// say all of that themselves, and so do those of most other programs.
+// RefuseIdle refuses flags about the format that none of the files needed: our files
+// record all of that themselves, and so do those of most other programs.
 func (f *Options) RefuseIdle(files ...*File) error {
 	name := f.flag()
 	for _, flag := range []struct {
@@ -66,7 +65,7 @@ func (f *Options) RefuseIdle(files ...*File) error {
 		given bool
 	}{{name, f.Format != ""}, {"scheme", f.Scheme != ""}, {"bits", f.Bits != 0}, {"probes", f.Probes != 0}} {
 		if flag.given && !slices.ContainsFunc(files, func(o *File) bool { return o.takes(flag.name) }) {
-			return Usagef("%s: is a file of the format %s, which says itself what it is: leave --%s out", files[0].Path, files[0].Format(), flag.name)
+			return Usagef("%s: is a file of the format %s, which is detected: leave --%s out", files[0].Path, files[0].Format(), flag.name)
 		}
 	}
 	return nil
@@ -114,16 +113,16 @@ func (f *Options) Interop() (interop.Options, error) {
 	return o, nil
 }
 
-// OpenMode says what for a filter is opened.
+// OpenMode says why a filter is opened.
 type OpenMode bool
 
 const (
-	ToRead   OpenMode = false // a Filter and a Scalable are mapped
-	ToChange OpenMode = true  // in memory
+	ToRead   OpenMode = false // maps a Filter or a Scalable
+	ToChange OpenMode = true  // reads it into memory
 )
 
-// OpenToSave is Open for a file that will be saved. Until Close no other process can
-// change the file except by replacing it, which saving notices.
+// OpenToSave is Open for a file that will be saved. Until Close, another process can
+// change the file only by replacing it, which saving detects.
 func (f *Options) OpenToSave(path string, mode OpenMode) (*File, error) {
 	unlock, err := Lock(path)
 	if err != nil {
@@ -146,7 +145,7 @@ func (f *File) Close() error {
 	return f.Filter.Close()
 }
 
-// Open opens a filter file of whatever kind.
+// Open opens a filter file of any kind.
 func (f *Options) Open(path string, mode OpenMode) (*File, error) {
 	opened, err := f.openAny(path, mode)
 	return opened, Unclean(path, err)
@@ -190,11 +189,11 @@ func (f *Options) openAny(path string, mode OpenMode) (*File, error) {
 }
 
 // verifyBytes is the size up to which a file's checksums are always verified, which
-// takes some milliseconds. A larger one is ready at once, and verified on request.
+// takes some milliseconds. A larger file is ready at once, and verified on request.
 const verifyBytes = 64 << 20
 
-// verifyMapped finds damage in a file that was only mapped. One that another
-// process changes meanwhile has no checksums that could be right.
+// verifyMapped finds damage in a file that was only mapped. While another process
+// changes the file, its checksums cannot be right.
 func (f *File) verifyMapped() error {
 	mapped, ok := f.Filter.(interface{ Verify() error })
 	if !ok {
@@ -208,7 +207,7 @@ func (f *File) verifyMapped() error {
 	return fmt.Errorf("%s: %w", f.Path, err)
 }
 
-// load loads a file of ours. To be read, it is mapped where its kind can be.
+// load loads a file of ours. For reading, it is mapped if its kind can be.
 func load(path string, mode OpenMode) (bloom.Any, error) {
 	if mode == ToRead {
 		return Open(path)
@@ -216,7 +215,7 @@ func load(path string, mode OpenMode) (bloom.Any, error) {
 	return Load(path)
 }
 
-// readOurs reads a file of ours from a stream, if it fits in the memory there is.
+// readOurs reads a file of ours from a stream, if it fits into the usable memory.
 func readOurs(r io.Reader) (bloom.Any, error) {
 	limit := int64(math.MaxInt64)
 	if total, _ := machine.Usable(); total != 0 {
@@ -225,7 +224,7 @@ func readOurs(r io.Reader) (bloom.Any, error) {
 	return Read(r, limit)
 }
 
-// OrNone makes a nil interface of a nil pointer.
+// OrNone turns a nil pointer into a nil interface.
 func OrNone[F bloom.Any](f F, err error) (bloom.Any, error) {
 	if err != nil {
 		return nil, err
@@ -233,8 +232,8 @@ func OrNone[F bloom.Any](f F, err error) (bloom.Any, error) {
 	return f, nil
 }
 
-// BeginsAsOurs reports whether a file has our magic, so that what is wrong with
-// it is not that another program wrote it.
+// BeginsAsOurs reports whether a file has our magic number: whatever is wrong with
+// it, it was not written by another program.
 func BeginsAsOurs(path string) bool {
 	file, err := os.Open(path)
 	if err != nil {
@@ -246,10 +245,10 @@ func BeginsAsOurs(path string) bool {
 	return string(head) == filterfile.Magic
 }
 
-// headBytes is what formats are recognised by.
+// headBytes is how many bytes formats are recognised by.
 const headBytes = filterfile.PageBytes
 
-// openForeign reads the file of another program, which may be packed.
+// openForeign reads the file of another program, which may be compressed.
 func (f *Options) openForeign(opened *File) error {
 	file, err := os.Open(opened.Path)
 	if err != nil {
@@ -295,7 +294,7 @@ func (f *Options) openForeign(opened *File) error {
 func (f *File) readPacked(r io.Reader) error {
 	var err error
 	f.Filter, err = readOurs(r)
-	if err == nil { // to the end, where the checksum of gzip stands
+	if err == nil { // to the end, where gzip's checksum is
 		_, err = io.Copy(io.Discard, r)
 	}
 	if err != nil {
@@ -304,7 +303,7 @@ func (f *File) readPacked(r io.Reader) error {
 	return nil
 }
 
-// SetForeign makes the file one of another program.
+// SetForeign turns the file into one of another program.
 func (f *File) SetForeign(file *interop.File) {
 	f.Foreign, f.Filter = file, file.Filter
 	if chain, ok := file.Filter.(*redisbloom.Filter); ok {
@@ -340,7 +339,7 @@ func (f *Chain) AddMany(keys [][]byte, isNew []bool) (added int) {
 	return added
 }
 
-// formatOf is the format that was named, or the one that the bytes tell.
+// formatOf is the format that was named, or detected from the bytes.
 func (f *Options) formatOf(path string, head []byte, size int64) (*interop.Format, error) {
 	if f.Format != "" {
 		format, ok := interop.FormatNamed(f.Format)
@@ -354,12 +353,12 @@ func (f *Options) formatOf(path string, head []byte, size int64) (*interop.Forma
 	}
 	format, ok := interop.Recognise(head, size)
 	if !ok {
-		return nil, fmt.Errorf("%s: %w: its format was not recognised: if another program wrote it, name the --format ('bloomery convert --list' has them)", path, bloom.ErrFormat)
+		return nil, fmt.Errorf("%s: %w: its format was not recognised: if another program wrote it, name the --format ('bloomery convert --list' lists them)", path, bloom.ErrFormat)
 	}
 	return format, nil
 }
 
-// Kind is the kind of the filter, by its type: such as filter, classic or, of
+// Kind is the kind of the filter, by its type: such as filter, classic or, for
 // RedisBloom's, chain.
 func (f *File) Kind() string {
 	switch f.Filter.(type) {
@@ -412,7 +411,7 @@ func (f *File) writePlain(w io.Writer) error {
 	return err
 }
 
-// Noted are filters whose file has metadata.
+// Noted is a filter whose file has metadata.
 type Noted interface {
 	Meta() map[string]string
 	SetMeta(meta map[string]string) error
@@ -425,21 +424,21 @@ func (f *File) Meta() map[string]string {
 	return nil
 }
 
-// CloseAll closes filters whose answers have been had.
+// CloseAll closes filters that are no longer needed.
 func CloseAll(files []*File) {
 	for _, f := range files {
 		f.Close()
 	}
 }
 
-// Condition is that of the file's filter.
+// Condition returns the condition of the file's filter.
 func (f *File) Condition() human.Condition {
 	return human.Condition{Report: f.Report(), Unplanned: f.Unplanned()}
 }
 
-// Unplanned reports whether the file says neither n nor p. A file of ours says
-// both; but those of a filter that came from such a file are what half of its bits
-// set would be.
+// Unplanned reports whether the file says neither n nor p. A file of ours says both;
+// but in one converted from such a file they only describe the filter with half of
+// its bits set.
 func (f *File) Unplanned() bool {
 	if f.Foreign != nil {
 		return f.Foreign.Unplanned
@@ -459,9 +458,9 @@ func halfFull(p bloom.Plan) uint64 {
 	return max(uint64(float64(p.Bits)*math.Ln2/float64(p.Probes)), 1)
 }
 
-// Lock keeps other processes from changing the filter file at path in place,
-// as 'dedupe --state' does, until unlock: their lines would be lost with the old
-// file. Where there is no file, or no such lock, none of them can.
+// Lock keeps other processes from changing the filter file at path in place, as
+// 'dedupe --state' does, until unlock: their lines would be lost with the old file.
+// If there is no file, or the system has no such lock, no process can change it.
 func Lock(path string) (unlock func(), err error) {
 	unlock, err = bloom.Inside.Lock(path)
 	if errors.Is(err, bloom.ErrLocked) {

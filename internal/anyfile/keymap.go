@@ -8,18 +8,18 @@ import (
 	"github.com/bloomery/bloom/interop"
 )
 
-// From a line to its key. A filter holds keys as they were when they were added: a
-// lookup of "HTTP://Example.com" does not find "http://example.com/". So a filter can
-// take lines in a normal form, which its metadata record.
+// From a line to its key. A filter holds keys exactly as they were added: a lookup of
+// "HTTP://Example.com" does not find "http://example.com/". So a filter can hold lines
+// in a normal form, which its metadata records.
 
-// NormalizeMeta is the name in a file's metadata of the normal forms that its
-// lines were brought into.
+// NormalizeMeta is the metadata key of the normal forms that a file's lines were
+// converted to.
 const NormalizeMeta = "normalize"
 
-// normalizers are the normal forms. They are frozen, as the keys in the files
-// depend on them: a name can be added, and none can change its meaning. Each
-// appends the form of a line to dst. They go by bytes and change ASCII letters
-// only, so that no table of Unicode's is part of the meaning.
+// normalizers are the normal forms. They are frozen, as the keys in files depend on
+// them: names can be added, but none can change its meaning. Each appends the form of
+// a line to dst. They work on bytes and change ASCII letters only, so that their
+// meaning depends on no Unicode table.
 var normalizers = map[string]func(dst, line []byte) []byte{
 	"url":   appendURL,
 	"lower": appendLower,
@@ -28,7 +28,7 @@ var normalizers = map[string]func(dst, line []byte) []byte{
 	"hex":   appendHex,
 }
 
-// FunnelNames are the ways in which Guava makes bytes of what is put in.
+// FunnelNames are the ways in which Guava turns what is put in into bytes.
 func FunnelNames() (names []string) {
 	for _, f := range interop.Funnels() {
 		names = append(names, f.String())
@@ -47,8 +47,8 @@ type KeyMap struct {
 // A step appends to dst what a line becomes.
 type step func(dst, line []byte) ([]byte, error)
 
-// NewKeyMap makes the map of a funnel and a list of normal forms. It is nil if
-// there are none.
+// NewKeyMap makes the map for a funnel and a list of normal forms. It is nil if
+// neither is given.
 func NewKeyMap(funnel, normalize string) (*KeyMap, error) {
 	m := &KeyMap{}
 	if normalize != "" {
@@ -81,7 +81,7 @@ func (m *KeyMap) Clone() *KeyMap {
 	return &KeyMap{steps: m.steps}
 }
 
-// Of returns the keys of the lines. They are good until the next call.
+// Of returns the keys of the lines. They are valid until the next call.
 func (m *KeyMap) Of(lines [][]byte) ([][]byte, error) {
 	if m == nil {
 		return lines, nil
@@ -108,8 +108,8 @@ func (m *KeyMap) Of(lines [][]byte) ([][]byte, error) {
 	return m.keys, nil
 }
 
-// SetNormalize makes the file's key map do what --normalize says, or what the
-// file says that its lines were brought into. The two must not contradict.
+// SetNormalize makes the file's key map apply the forms of --normalize, or those that
+// the file records. The two must not contradict each other.
 func (f *File) SetNormalize(flags *Options, normalize string) (err error) {
 	recorded := f.Meta()[NormalizeMeta]
 	if recorded != "" && normalize != "" && recorded != normalize {
@@ -125,9 +125,9 @@ func (f *File) SetNormalize(flags *Options, normalize string) (err error) {
 	return err
 }
 
-// RecordNormalize notes the form of the lines that are about to be added, as build
-// does. A filter that has keys in another form cannot take them: check would look
-// for one of the two, and answer "certainly not" of the other.
+// RecordNormalize records the form of the lines that are about to be added, as build
+// does. A filter with keys in another form must not take them: check would look for
+// one form, and answer "certainly not" for the other.
 func (f *File) RecordNormalize(normalize string, tell *lines.Reporter) error {
 	recorded := f.Meta()[NormalizeMeta]
 	if normalize == "" || recorded != "" {
@@ -149,9 +149,9 @@ func (f *File) RecordNormalize(normalize string, tell *lines.Reporter) error {
 	return n.SetMeta(meta)
 }
 
-// WarnNotNoted is for files that have no room for the form of their lines.
+// WarnNotNoted warns about a file that has no room for the form of its lines.
 func WarnNotNoted(tell *lines.Reporter, f *File, normalize string) {
-	tell.Warn("the file of a %s in the format %s cannot note --normalize %s: give it to every check and add, too", f.Kind(), f.Format(), normalize)
+	tell.Warn("the file of a %s in the format %s cannot record --normalize %s: give it to every check and add, too", f.Kind(), f.Format(), normalize)
 }
 
 func appendLower(dst, line []byte) []byte {

@@ -10,7 +10,7 @@ import (
 	"github.com/bloomery/bloom/internal/lines"
 )
 
-// serverSecret stands before the digits in a server's file.
+// serverSecret precedes the digits in a server's file.
 const serverSecret = "siphash-2-4 "
 
 // ReadSecret reads a secret: 16 raw bytes, 32 hexadecimal digits, or the secrets
@@ -36,7 +36,7 @@ func ReadSecret(path string) ([]byte, error) {
 	return secret, nil
 }
 
-// keyed are filters that may need a secret.
+// keyed is a filter that may need a secret.
 type keyed interface {
 	NeedsSecret() bool
 	SetSecret(secret []byte) error
@@ -47,8 +47,8 @@ func (f *File) NeedsSecret() bool {
 	return ok && k.NeedsSecret()
 }
 
-// Unlock gives the secret to the filters that need one, and refuses a secret
-// that none of them needs, and a filter that needs one that was not given.
+// Unlock gives the secret to the filters that need one. It refuses a secret that
+// none of them needs, and a filter whose secret was not given.
 func Unlock(secretPath string, files ...*File) error {
 	secret, err := ReadSecret(secretPath)
 	if err != nil {

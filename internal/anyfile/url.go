@@ -2,16 +2,15 @@ package anyfile
 
 import "bytes"
 
-// The normal form of a URL: RFC 3986, section 6.2.2 (syntax) and 6.2.3 (what
-// the scheme adds), and no fragment, which names a place inside of what the URL
-// names. It is worked out on bytes, for a line need not be a URL at all, and
-// applied to its own result changes nothing.
+// The normal form of a URL: RFC 3986, sections 6.2.2 (syntax) and 6.2.3 (what the
+// scheme adds), and no fragment, which names a place within the resource. It works on
+// bytes, as a line need not be a URL at all, and is idempotent.
 
-// defaultPorts are those that need not be said.
+// defaultPorts are the ports that a URL need not name.
 var defaultPorts = map[string]string{"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": "443"}
 
-// appendURL appends the normal form of a URL with an authority, and any other
-// line as it is.
+// appendURL appends the normal form of a URL with an authority, and any other line
+// unchanged.
 func appendURL(dst, line []byte) []byte {
 	scheme, rest, ok := bytes.Cut(line, []byte("://"))
 	if !ok || !isScheme(scheme) {
@@ -73,8 +72,8 @@ func appendAuthority(dst, authority []byte, defaultPort string) []byte {
 	return dst
 }
 
-// splitPort takes the port off host:port or [host]:port. What has more colons is
-// no host of the grammar, and stays whole.
+// splitPort splits the port off host:port or [host]:port. Anything with more colons
+// is not a host by the grammar, and stays whole.
 func splitPort(authority []byte) (host, port []byte) {
 	colon := bytes.LastIndexByte(authority, ':')
 	if colon < 0 || !allDigits(authority[colon+1:]) {
@@ -122,9 +121,9 @@ func appendPath(dst, path []byte) []byte {
 	return dst
 }
 
-// appendEncoded appends s with its percent-encoding in normal form: what needs
-// none is decoded, the rest has digits in upper case. A part with a "%" that
-// begins no triplet stays as it is: decoding in it could make new triplets.
+// appendEncoded appends s with its percent-encoding in normal form: what needs none
+// is decoded, and the rest gets upper-case digits. A part with a "%" that begins no
+// triplet is unchanged, as decoding within it could make new triplets.
 func appendEncoded(dst, s []byte) []byte {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '%' {

@@ -1,6 +1,6 @@
-// Package human reads numbers as people write them, in flags, and writes them as
-// people read them: counts, sizes, rates, tables, and what a filter reports about
-// itself, in words and as JSON.
+// Package human parses numbers as people write them in flags, and formats them as
+// people read them: counts, sizes, rates, tables, and the report of a filter, in words
+// and as JSON.
 package human
 
 import (
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// grouped is a number with its thousands parted: 10,000,000 or 10_000_000.
+// grouped matches a number with its thousands separated: 10,000,000 or 10_000_000.
 var grouped = regexp.MustCompile(`^\d{1,3}([,_]\d{3})+(\.\d+)?$`)
 
 // parseNumber reads 10000000, 1e7, 10_000_000 and 10,000,000.
@@ -52,7 +52,7 @@ var sizes = map[string]float64{
 	"kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
 }
 
-// parseWith reads a number and one of the suffixes.
+// parseWith parses a number with one of the suffixes.
 func parseWith(s string, suffixes map[string]float64) (uint64, bool) {
 	s = strings.TrimSpace(s)
 	digits := strings.TrimRight(s, "kKMGTiB")
@@ -90,8 +90,8 @@ func parseSize(s string) (uint64, error) {
 	return n, nil
 }
 
-// parseBits reads a number of bits, also as a power of two, or a size in bytes if
-// it ends with B.
+// parseBits parses a number of bits, possibly a power of two, or a size in bytes if it
+// ends in B.
 func parseBits(s string) (uint64, error) {
 	if exponent, ok := strings.CutPrefix(s, "2^"); ok {
 		if e, err := strconv.ParseUint(exponent, 10, 6); err == nil && e <= 53 {
@@ -234,7 +234,7 @@ func plain(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// Commas writes n with its thousands parted.
+// Commas formats n with commas between its thousands.
 func Commas(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -243,7 +243,7 @@ func Commas(n uint64) string {
 	return s
 }
 
-// Count writes a number of things: 1 line, 2 lines.
+// Count formats a number of things: 1 line, 2 lines.
 func Count(n uint64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -251,7 +251,7 @@ func Count(n uint64, thing string) string {
 	return Commas(n) + " " + thing + "s"
 }
 
-// Round is x to the nearest integer, with commas.
+// Round formats x rounded to the nearest integer, with commas.
 func Round(x float64) string {
 	if x >= 1<<63 {
 		return fmt.Sprintf("%.3g", x)
@@ -259,10 +259,10 @@ func Round(x float64) string {
 	return Commas(uint64(math.Round(x)))
 }
 
-// rarest is the rarest rate that is printed: nobody ever looks up more keys.
+// rarest is the lowest rate that is printed: nobody will ever look up more keys.
 const rarest = 1e15
 
-// OneIn writes a rate as people grasp it.
+// OneIn formats a rate in the form that people grasp best.
 func OneIn(rate float64) string {
 	switch x := 1 / rate; {
 	case math.IsInf(x, 0):
@@ -283,7 +283,7 @@ func Percent(share float64) string {
 	return fmt.Sprintf("%.1f%%", 100*share)
 }
 
-// BytesOf writes a size, and where that is shorter also in a larger unit.
+// BytesOf formats a size in bytes and, where that is shorter, in a larger unit.
 func BytesOf(n uint64) string {
 	if n < 1<<10 {
 		return Count(n, "byte")
@@ -291,7 +291,7 @@ func BytesOf(n uint64) string {
 	return fmt.Sprintf("%s bytes (%s)", Commas(n), BinarySize(n))
 }
 
-// BinarySize writes bytes in the unit that leaves one to four digits before the
+// BinarySize formats bytes in the unit that leaves one to four digits before the
 // point.
 func BinarySize(bytes uint64) string {
 	const units = "KMGTPE"

@@ -7,19 +7,19 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// A Condition is what a filter says about itself, and whether anybody planned it.
+// A Condition is a filter's report, and whether the filter was planned.
 type Condition struct {
 	bloom.Report
 
-	// Unplanned: the file says neither n nor p. The plan is then only what fits
-	// the bits, and no filter is over-full by it.
+	// Unplanned: the file says neither n nor p. The plan is then only derived from
+	// the bits, and no filter counts as over-full by it.
 	Unplanned bool
 }
 
 // Over reports whether the filter holds more keys than it was planned for.
 func (c Condition) Over() bool { return !c.Unplanned && c.Overfull() }
 
-// Fullness is a filter's fullness in one line.
+// Fullness describes how full a filter is, in one line.
 func Fullness(c Condition) string {
 	if c.Unplanned {
 		return fmt.Sprintf("%s of the bits set (%s), about %s keys, false-positive rate now %s; its n and p are not known",
@@ -29,8 +29,8 @@ func Fullness(c Condition) string {
 		Full(c.Report), BinarySize(c.Plan.Bytes()), OneIn(c.Rate), OneIn(c.Plan.Rate), Count(c.Plan.Keys, "key"))
 }
 
-// Full is the share of the planned keys. Above 100% it is an accusation, and so
-// must be beyond the estimate's error: two keys of two may look like 112%.
+// Full is the share of the planned keys. Above 100% it is an accusation, so it must
+// be beyond the estimate's error: two keys of two may look like 112%.
 func Full(r bloom.Report) string {
 	share := r.Full()
 	if !r.Overfull() {
@@ -107,7 +107,7 @@ func Describe(c Condition) FilterJSON {
 	return v
 }
 
-// Finite is null in JSON, which has no infinity, for a number that is not.
+// Finite is nil for an infinite number, which JSON does not have: it becomes null.
 func Finite(x float64) *float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// CountAll counts the lines of the sources, without taking them: an upper
-// bound for the number of different ones. ok is false if that cannot be, as one
-// of them is no regular file, or packed.
+// CountAll counts the lines of the sources without consuming them: an upper bound on
+// the number of different lines. ok is false if one of the sources is compressed or
+// not a regular file.
 func CountAll(sources []*Source, separator byte) (lines uint64, ok bool, err error) {
 	for _, s := range sources {
 		if !s.Regular {
@@ -40,7 +40,7 @@ func (s *Source) countLines(separator byte) (lines uint64, ok bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	// A section has an offset of its own: that of standard input stays.
+	// A section has its own offset: that of standard input does not move.
 	rest := io.NewSectionReader(file, from, s.Bytes)
 	head, err := readHead(rest)
 	if err != nil || isGzip(head) || isZstd(head) {
@@ -49,7 +49,7 @@ func (s *Source) countLines(separator byte) (lines uint64, ok bool, err error) {
 	return countIn(io.MultiReader(bytes.NewReader(head), rest), separator)
 }
 
-// countIn counts the lines that r holds, the last one also if it does not end.
+// countIn counts the lines in r, including a last one that is not terminated.
 func countIn(r io.Reader, separator byte) (lines uint64, ok bool, err error) {
 	buffer := make([]byte, BlockBytes)
 	last := separator
@@ -72,8 +72,8 @@ func countIn(r io.Reader, separator byte) (lines uint64, ok bool, err error) {
 	return lines, true, nil
 }
 
-// Again returns what makes a regular source readable from its start once more:
-// of a path nothing, of standard input a seek.
+// Again returns a function that makes a regular source readable from its start
+// again: for standard input it seeks, for a path there is nothing to do.
 func (s *Source) Again() (func() error, error) {
 	file, ok := s.stdin.(*os.File)
 	if !ok {

@@ -1,6 +1,6 @@
-// Package lines is the road from files to lines and back. It opens and unpacks files
-// (Source), cuts what comes into lines (Reader), decides something about every line
-// on all CPUs (Pipeline), and writes the selected lines in their order (Writer). A
+// Package lines is the road from files to lines and back. It opens and decompresses
+// files (Source), splits the input into lines (Reader), decides something about every
+// line on all CPUs (Pipeline), and writes the selected lines in order (Writer). A
 // Reporter prints messages and progress on standard error meanwhile.
 //
 // A line is any bytes up to a separator, a newline or NUL, and has no length limit.
@@ -8,5 +8,5 @@
 // 'tail -f | bloomery dedupe' answers at once, and memory does not depend on the
 // length of the input.
 //
-// The package knows no filter: what remembers the lines is a [Seen].
+// The package knows nothing of filters: the lines are remembered by a [Seen].
 package lines

@@ -14,9 +14,9 @@ import (
 // there is nothing to write.
 const lookEvery = 500 * time.Millisecond
 
-// WatchReader calls gone when nobody reads stdout any more, and returns a function
-// that ends the watch. A write would tell; but in `yes | bloomery dedupe | head -1`
-// there is none after the first line, and the run would go on for ever.
+// WatchReader calls gone when stdout no longer has a reader, and returns a function
+// that ends the watch. A write would fail then; but in `yes | bloomery dedupe | head -1`
+// there is none after the first line, and the run would never end.
 func WatchReader(stdout io.Writer, gone func()) (stop func()) {
 	file, ok := stdout.(*os.File)
 	if !ok {
@@ -41,7 +41,7 @@ func WatchReader(stdout io.Writer, gone func()) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			var fds [1]unix.PollFd // asked for nothing: errors are always told
+			var fds [1]unix.PollFd // no events requested: errors are always reported
 			err := conn.Control(func(fd uintptr) {
 				fds[0].Fd = int32(fd)
 				unix.Poll(fds[:], 0)

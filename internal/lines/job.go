@@ -9,10 +9,10 @@ import (
 // A Job is a block of lines on its way.
 type Job struct {
 	Text    []byte // whole lines, each with its separator
-	Ends    []int  // where each ends, behind the separator
+	Ends    []int  // where each ends, after its separator
 	hashes  []uint64
 	parts   []part       // one for each owner
-	Answers []bool       // what was decided of each line
+	Answers []bool       // what was decided about each line
 	Count   atomic.Int64 // of answers that are true
 	Own     any          // scratch space of the work function
 
@@ -20,20 +20,20 @@ type Job struct {
 	left   atomic.Int32 // owners that are not done
 	added  chan struct{}
 
-	parted bool          // a part of another, and not its last
-	whole  *Job          // that this is the last part of; nil: of none
+	parted bool          // a part of another job, but not its last
+	whole  *Job          // the job that this is the last part of, or nil
 	Err    error         // ends the stream, after the lines
-	Synced chan struct{} // not nil: no lines, make durable what came before
+	Synced chan struct{} // not nil: no lines; make everything before it durable
 }
 
-// part is an owner's share of a job: hashes, and which lines they are of.
+// part is an owner's share of a job: hashes, and the lines that they belong to.
 type part struct {
 	hashes []uint64
 	lines  []int32
 	isNew  []bool
 }
 
-// part returns some of the lines of a job, as a job of their own.
+// part returns some lines of a job as a job of their own.
 func (j *Job) part(from, to int) *Job {
 	start := 0
 	if from > 0 {
@@ -59,7 +59,7 @@ func (s *part) addTo(to Seen, isNew []bool) (count int) {
 	return count
 }
 
-// grown returns a slice of n elements, in the room of s if that is enough.
+// grown returns a slice of n elements, in the memory of s if it suffices.
 func grown[E any](s []E, n int) []E {
 	if cap(s) < n {
 		return make([]E, n, n+n/4)
@@ -67,7 +67,7 @@ func grown[E any](s []E, n int) []E {
 	return s[:n]
 }
 
-// hashSet is the hashes of one job that are new: exact, unlike the filter.
+// hashSet holds the new hashes of one job. It is exact, unlike the filter.
 type hashSet struct {
 	slots  []uint64 // 1 + an index of hashes, zero if free
 	hashes []uint64
@@ -96,8 +96,8 @@ func (s *hashSet) add(h uint64) bool {
 	}
 }
 
-// bytesHeld bounds the memory of lines that were read and not yet written: many
-// jobs of the usual size, but only one with a line longer than mostHeld.
+// bytesHeld bounds the memory of lines that were read but not yet written: many jobs
+// of the usual size, but only one with a line longer than mostHeld.
 type bytesHeld struct {
 	sync.Mutex
 	freed sync.Cond

@@ -18,17 +18,17 @@ import (
 //	         CPU)                  owner
 //	                               in order)
 //
-// A job is a block of whole lines. Any CPU may work on it: look its lines up, or
-// hash them to be added. Then the keys are dealt out to owners: each owns a range
-// of the filter's blocks and adds its keys in the order of the input. A key's
-// answer depends on its block alone, and so is the same as if one CPU had gone
-// through the lines one by one.
+// A job is a block of whole lines. Any CPU may work on it, that is, look its lines up
+// or hash them for adding. Then the keys are dealt out to owners: each owns a range
+// of the filter's blocks and adds its keys in input order. A key's answer depends on
+// its block alone, and so is the same as if one CPU had processed the lines one by
+// one.
 type Pipeline struct {
 	work      func(*Job)
 	to        Seen // nil: nothing is added
 	separator byte
 	owners    int
-	careful   bool          // a line is added when it was written
+	careful   bool          // a line is added once it is written
 	syncEvery time.Duration // zero: never
 
 	free    chan *Job // to read into
@@ -47,16 +47,16 @@ type Pipeline struct {
 	stop     chan struct{} // closed: read no more, finish what was read
 	stopOnce sync.Once
 	quit     chan struct{} // closed: the output wants no more
-	done     chan struct{} // closed: nothing is added any more
+	done     chan struct{} // closed: nothing more is added
 
-	err   error    // that ended the adding
+	err   error    // what ended the adding
 	left  int64    // at least this many new keys fit
 	first []uint64 // the least hash of each owner but the first
 }
 
-// Seen is what remembers the lines: a filter, by its hashes. Only Hash may be called
-// at any time; the others are never called at the same time, except for AddHashes
-// where Blocks is not zero.
+// Seen remembers lines: it is a filter, used by hashes. Only Hash may be called at any
+// time; the others are never called concurrently, except for AddHashes if Blocks is
+// not zero.
 type Seen interface {
 	Hash(key []byte) uint64
 	AddHashes(hashes []uint64, isNew []bool) int
@@ -67,13 +67,14 @@ type Seen interface {
 	// that only one goroutine may add.
 	Blocks() uint64
 
-	// Room returns how many more keys may be new before it must be called again,
-	// as the blocks may change then. It is called while nobody adds. An error ends
-	// the run. Grows reports whether AddHashes makes room itself beyond that.
+	// Room returns how many more new keys may be added before it must be called
+	// again, as the blocks may change then. It is called while no goroutine adds.
+	// An error ends the run. Grows reports whether AddHashes itself makes room
+	// beyond that.
 	Room() (int64, error)
 	Grows() bool
 
-	// Sync makes what was added durable.
+	// Sync makes everything added so far durable.
 	Sync() error
 }
 
@@ -83,7 +84,7 @@ const (
 	keepForJob = 1 << 20
 )
 
-// NewAdding makes a pipeline that adds all lines, and answers which are new.
+// NewAdding makes a pipeline that adds all lines, and decides which are new.
 func NewAdding(to Seen, separator byte) *Pipeline {
 	p := &Pipeline{to: to, separator: separator, owners: runtime.GOMAXPROCS(0)}
 	p.work = p.hash
@@ -93,9 +94,9 @@ func NewAdding(to Seen, separator byte) *Pipeline {
 	return p.start()
 }
 
-// NewCareful makes a pipeline that adds a line when it was written: of a run that
-// is cut off none is lost, and the last ones may come again. Every so often, if
-// that is not zero, it has what was added made durable.
+// NewCareful makes a pipeline that adds a line only once it is written: if the run is
+// interrupted no line is lost, and the last ones may come again. At the given interval,
+// if it is not zero, what was added is made durable.
 func NewCareful(to Seen, separator byte, syncEvery time.Duration) *Pipeline {
 	p := &Pipeline{to: to, separator: separator, owners: 1, careful: true, syncEvery: syncEvery, written: make(chan struct{}, 1)}
 	p.work = p.hash
@@ -113,7 +114,7 @@ func (p *Pipeline) start() *Pipeline {
 	p.owners = min(p.owners, cpus)
 	jobs := 2*cpus + spareJobs
 	p.free, p.raw, p.read = make(chan *Job, jobs), make(chan *Job, jobs), make(chan *Job, jobs)
-	p.out = make(chan *Job, jobs+2) // and those that have no lines
+	p.out = make(chan *Job, jobs+2) // and jobs without lines
 	p.held.freed.L = &p.held
 	p.stop, p.quit, p.done = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	for range jobs {
@@ -131,9 +132,9 @@ func (p *Pipeline) start() *Pipeline {
 	return p
 }
 
-// Each reads the sources and hands every job to do, in order, when all its lines
-// are decided; and a job without lines where all before it shall be durable.
-// After an error of do nothing more is read.
+// Each reads the sources and passes every job to do, in order, once all its lines are
+// decided. A job without lines asks do to make everything before it durable. After an
+// error of do nothing more is read.
 func (p *Pipeline) Each(sources []*Source, count func(int), do func(*Job) error) (err error) {
 	go p.readJobs(sources, count)
 	for j := range p.out {
@@ -161,7 +162,7 @@ func (p *Pipeline) Each(sources []*Source, count func(int), do func(*Job) error)
 	return err
 }
 
-// Interrupt ends the reading; the lines that were read are still decided.
+// Interrupt stops the reading; the lines that were already read are still decided.
 func (p *Pipeline) Interrupt() { p.stopOnce.Do(func() { close(p.stop) }) }
 
 func (p *Pipeline) recycle(j *Job) {
@@ -178,7 +179,7 @@ func (p *Pipeline) recycle(j *Job) {
 	p.free <- j // there is room for all jobs
 }
 
-// readJobs cuts the sources into jobs.
+// readJobs splits the sources into jobs.
 func (p *Pipeline) readJobs(sources []*Source, count func(int)) {
 	defer close(p.raw)
 	defer close(p.read)
@@ -225,7 +226,7 @@ func (p *Pipeline) readSource(s *Source, in *stream) error {
 	}
 }
 
-// take returns a job to read into, nil if there is to be no more reading.
+// take returns a job to read into, or nil if the reading must stop.
 func (p *Pipeline) take() *Job {
 	select {
 	case <-p.stop:
@@ -260,7 +261,7 @@ func (p *Pipeline) workOn() {
 	}
 }
 
-// hash cuts a job into lines and hashes them.
+// hash splits a job into lines and hashes them.
 func (p *Pipeline) hash(j *Job) {
 	j.Ends, j.hashes = j.Ends[:0], j.hashes[:0]
 	for at := 0; at < len(j.Text); {
@@ -272,8 +273,8 @@ func (p *Pipeline) hash(j *Job) {
 	j.Answers = grown(j.Answers, len(j.hashes))
 }
 
-// sequence deals the jobs out, in order. It alone decides when the filter may
-// grow: between jobs, while nobody adds.
+// sequence deals the jobs out, in order. It alone decides when the filter may grow:
+// between jobs, while no goroutine adds.
 func (p *Pipeline) sequence() {
 	defer p.finish()
 	var tick <-chan time.Time
@@ -323,7 +324,7 @@ func (p *Pipeline) finish() {
 	close(p.out)
 }
 
-// drain deals out what was read before the interrupt.
+// drain deals out the jobs that were read before the interrupt.
 func (p *Pipeline) drain() {
 	for {
 		select {
@@ -338,8 +339,8 @@ func (p *Pipeline) drain() {
 	}
 }
 
-// sync waits until all lines so far are added and written, and makes them
-// durable: not earlier, or a line could be remembered that was never written.
+// sync waits until all lines so far are added and written, and then makes them
+// durable. Earlier, a line could be remembered that was never written.
 func (p *Pipeline) sync() {
 	p.flying.Wait()
 	j := &Job{added: make(chan struct{}, 1), Synced: make(chan struct{})}
@@ -384,7 +385,7 @@ func (p *Pipeline) deal(j *Job) {
 	}
 }
 
-// fewestLines are decided between two looks at how full the filter is.
+// fewestLines is the least number of lines between two checks how full the filter is.
 const fewestLines = 16
 
 // dealOut hands the keys of a job to the goroutines that add them.
@@ -394,7 +395,7 @@ func (p *Pipeline) dealOut(j *Job) {
 	switch {
 	case p.careful:
 		p.addCarefully(j)
-	case p.left < 0: // the filter may grow: one line after the other
+	case p.left < 0: // the filter may grow: one line at a time
 		p.flying.Wait()
 		j.Count.Store(int64(p.to.AddHashes(j.hashes, j.Answers)))
 		j.added <- struct{}{}
@@ -412,7 +413,7 @@ func (p *Pipeline) dealOut(j *Job) {
 	}
 }
 
-// addCarefully decides, waits until the lines are written, and then adds.
+// addCarefully decides, waits until the lines are written, and then adds them.
 func (p *Pipeline) addCarefully(j *Job) {
 	p.to.ContainsHashes(j.hashes, j.Answers)
 	p.fresh.reset(len(j.hashes))
@@ -439,8 +440,8 @@ func (p *Pipeline) stopped() bool {
 	}
 }
 
-// look waits until nobody adds and asks how much room there is. It is false if
-// that was the end.
+// look waits until no goroutine adds and asks how much room is left. It returns false
+// if the run must end.
 func (p *Pipeline) look() bool {
 	p.flying.Wait()
 	p.left, p.err = p.to.Room()

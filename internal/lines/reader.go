@@ -7,27 +7,27 @@ import (
 )
 
 const (
-	// BlockBytes is how much is read at once: enough that the system call is
-	// lost in the noise, and little enough to stay in the second-level cache
-	// until the lines are written.
+	// BlockBytes is how much is read at once: enough that the system call is lost
+	// in the noise, and little enough to stay in the second-level cache until the
+	// lines are written.
 	BlockBytes = 256 << 10
 
 	// BatchKeys is how many lines are decided at once: what the library hashes
 	// in one go.
 	BatchKeys = 1024
 
-	// keepBytes is the largest block that is used again; one that grew further,
-	// for a very long line, is given back.
+	// keepBytes is the largest block that is reused; one that has grown larger, for
+	// a very long line, is freed.
 	keepBytes = 4 << 20
 )
 
-// A Batch is some lines that follow each other.
+// A Batch is some consecutive lines.
 type Batch struct {
 	text []byte   // whole lines, each with its separator
 	Keys [][]byte // the same lines without it, slices of text
 }
 
-// A blockReader cuts a stream into blocks of whole lines.
+// A blockReader splits a stream into blocks of whole lines.
 type blockReader struct {
 	in        *stream
 	separator byte
@@ -35,14 +35,13 @@ type blockReader struct {
 	err       error  // of the last Read, kept until the lines before it are out
 
 	// beforeWait is called before a Read that may wait for the writer of the
-	// stream, so that what was decided so far can be shown.
+	// stream, so that what was decided so far can be output.
 	beforeWait func() error
 }
 
-// next returns a block of at least one whole line, each with its separator. It
-// lies in buffer, or in a larger one where a line is longer. A last line
-// without separator gets one. What has come is returned as soon as more would
-// have to be waited for.
+// next returns a block of at least one whole line, each with its separator. The
+// block is in buffer, or in a larger one if a line is longer. A last line without a
+// separator gets one. Whole lines are returned as soon as reading more might wait.
 //
 // After the last block comes io.EOF. A read error comes after the whole lines
 // before it; the line it cut off is dropped.
@@ -81,8 +80,8 @@ func (r *blockReader) next(buffer []byte) ([]byte, error) {
 	return buffer[:whole], nil
 }
 
-// lastSeparator is bytes.LastIndexByte, which is slow where there is none: the
-// rule inside a line of many megabytes.
+// lastSeparator is bytes.LastIndexByte, which is slow if there is none: the usual
+// case inside a line of many megabytes.
 func lastSeparator(b []byte, separator byte) int {
 	first := bytes.IndexByte(b, separator)
 	if first < 0 {
@@ -92,7 +91,7 @@ func lastSeparator(b []byte, separator byte) int {
 }
 
 // split appends the lines of text to keys until keys is full, and returns the
-// text behind the last.
+// remaining text.
 func split(text []byte, separator byte, keys [][]byte) (lines [][]byte, rest []byte) {
 	for len(text) > 0 && len(keys) < cap(keys) {
 		end := bytes.IndexByte(text, separator)
@@ -112,8 +111,8 @@ type Reader struct {
 	Count     func(int) // called with the number of bytes of each read
 }
 
-// Each hands all lines to do, in order and a batch at a time. The batch is
-// do's only until it returns.
+// Each passes all lines to do, in order, a batch at a time. The batch is valid only
+// until do returns.
 func (l *Reader) Each(do func(Batch) error) error {
 	buffer := make([]byte, 0, BlockBytes)
 	keys := make([][]byte, 0, BatchKeys)

@@ -17,20 +17,20 @@ const (
 	progressEvery = 100 * time.Millisecond // how often it is drawn
 )
 
-// A Reporter prints on standard error: messages, and during the work a
-// progress bar below them, if a person watches. Any goroutine may use it.
+// A Reporter prints on standard error: messages, and during the work a progress bar
+// below them, if it is a terminal. Any goroutine may use it.
 type Reporter struct {
 	sync.Mutex
 	to    io.Writer
-	bar   *progressbar.ProgressBar // nil: nobody watches
+	bar   *progressbar.ProgressBar // nil: not a terminal
 	start time.Time
 	drawn time.Time
-	bytes int64 // read since drawn
+	bytes int64 // read since the bar was drawn
 	shown bool
 }
 
-// NewReporter prepares a bar for reading the sources. printing says that lines
-// go to stdout meanwhile: on one terminal the two would mix.
+// NewReporter prepares a bar for reading the sources. printing says that lines go to
+// stdout meanwhile: on the same terminal the two would mix.
 func NewReporter(stderr, stdout io.Writer, printing bool, sources []*Source) *Reporter {
 	t := &Reporter{to: stderr}
 	if !IsTerminal(stderr) || printing && IsTerminal(stdout) {
@@ -118,13 +118,13 @@ func (t *Reporter) Say(format string, args ...any) {
 	fmt.Fprintf(t.to, "bloomery: "+format+"\n", args...)
 }
 
-// Warn prints a warning, which may have an error of the library in it.
+// Warn prints a warning, which may contain an error of the library.
 func (t *Reporter) Warn(format string, args ...any) {
 	t.Say("warning: %s", human.Error(fmt.Sprintf(format, args...)))
 }
 
-// IsTerminal reports whether a person sees what is written to w, or types what
-// is read from it.
+// IsTerminal reports whether a stream is a terminal: a person reads what is written to
+// it, or types what is read from it.
 func IsTerminal(w any) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

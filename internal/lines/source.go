@@ -13,11 +13,11 @@ type Source struct {
 	path    string
 	stdin   io.Reader // in place of a path
 	Regular bool
-	Bytes   int64       // of a regular file, what is left of it
-	info    fs.FileInfo // nil if it is no file at all
+	Bytes   int64       // left to read, of a regular file
+	info    fs.FileInfo // nil if it is not a file
 }
 
-// Name is the source in messages.
+// Name is the source's name in messages.
 func (s *Source) Name() string {
 	if s.stdin != nil {
 		return "standard input"
@@ -25,13 +25,12 @@ func (s *Source) Name() string {
 	return s.path
 }
 
-// Find looks at every file before any work begins, so that a mistyped
-// name ends the command before anything is written. No name means standard input, as
-// does "-". The error is that of the first file that cannot be read; the others are
-// returned all the same.
+// Find looks at every file before any work begins, so that a mistyped name ends the
+// command before anything is written. No name means standard input, as does "-". The
+// error is that of the first file that cannot be read; the others are still returned.
 //
-// Regular files are opened for a moment, and others not at all: opening a named
-// pipe waits for its writer, which may be waiting for us to read another.
+// Regular files are opened briefly, others not at all: opening a named pipe waits
+// for its writer, which may be waiting for us to read another one.
 func Find(paths []string, stdin io.Reader) (found []*Source, err error) {
 	if len(paths) == 0 {
 		paths = []string{"-"}
@@ -78,7 +77,7 @@ func FindOne(path string, stdin io.Reader) (*Source, error) {
 	return s, nil
 }
 
-// FileError puts the file first and what is wrong with it after, as grep does.
+// FileError puts the file first and then what is wrong with it, as grep does.
 func FileError(name string, err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {
@@ -89,15 +88,15 @@ func FileError(name string, err error) error {
 
 // A stream is an opened source.
 type stream struct {
-	io.Reader // what the source holds, unpacked
+	io.Reader // the source's contents, decompressed
 
-	// ready reports whether the next Read surely does not wait.
+	// ready reports whether the next Read certainly does not wait.
 	ready func() bool
 	close func()
 }
 
-// open opens the source, and unpacks it if its first bytes say gzip, zstd or bzip2.
-// count is called with the number of bytes read, before unpacking.
+// open opens the source, and decompresses it if its first bytes are those of gzip,
+// zstd or bzip2. count is called with the number of bytes read, before decompression.
 func (s *Source) open(count func(int)) (*stream, error) {
 	raw := s.stdin
 	closeFile := func() {}
@@ -122,7 +121,7 @@ func (s *Source) open(count func(int)) (*stream, error) {
 	}
 	ready := func() bool { return true }
 	switch {
-	case pipe != nil && closePacking != nil: // what has come need not be enough to unpack a line
+	case pipe != nil && closePacking != nil: // what has arrived may not suffice to decompress a line
 		ready = func() bool { return false }
 	case pipe != nil:
 		ready = func() bool { return readable(pipe) }

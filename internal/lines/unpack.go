@@ -11,9 +11,9 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// The first bytes of packed files. A zstd file may begin with frames to skip,
-// as those of pzstd do; the low four bits of their first byte are free. The fourth
-// byte of a bzip2 file is a digit.
+// The first bytes of compressed files. A zstd file may begin with skippable frames, as
+// those of pzstd do; the low four bits of their first byte are free. The fourth byte
+// of a bzip2 file is a digit.
 var (
 	gzipMagic  = []byte{0x1f, 0x8b, 8}
 	zstdMagic  = []byte{0x28, 0xb5, 0x2f, 0xfd}
@@ -30,14 +30,14 @@ func isZstd(head []byte) bool {
 	return bytes.HasPrefix(head, zstdMagic) || len(head) >= len(skipMagic) && beginsSkip(head)
 }
 
-// beginsSkip reports whether a frame to skip may begin so.
+// beginsSkip reports whether a skippable frame may begin like this.
 func beginsSkip(head []byte) bool {
 	n := min(len(head), len(skipMagic))
 	return n > 0 && head[0]&0xf0 == skipMagic[0] && bytes.Equal(head[1:n], skipMagic[1:n])
 }
 
-// Packing names the program that packed a file that begins with head: gzip, zstd,
-// bzip2 or xz. It is empty for a file that is not packed.
+// Packing names the program that compressed a file that begins with head: gzip, zstd,
+// bzip2 or xz. It is empty for a file that is not compressed.
 func Packing(head []byte) string {
 	switch {
 	case isGzip(head):
@@ -52,7 +52,7 @@ func Packing(head []byte) string {
 	return ""
 }
 
-// ReadPacking is Packing of what r holds.
+// ReadPacking is Packing for the contents of r.
 func ReadPacking(r io.Reader) (string, error) {
 	head, err := readHead(r)
 	return Packing(head), err
@@ -72,8 +72,8 @@ func beginsBzip2(head []byte) bool {
 	return true
 }
 
-// unpack puts the reader of the right format before raw. closePacking is nil if
-// there is none.
+// unpack wraps raw in the decompressor of its format. closePacking is nil if raw is
+// not compressed.
 func unpack(raw io.Reader) (unpacked io.Reader, closePacking func(), err error) {
 	head, err := readHead(raw)
 	if err != nil {
@@ -98,9 +98,9 @@ func unpack(raw io.Reader) (unpacked io.Reader, closePacking func(), err error) 
 	return whole, nil, nil
 }
 
-// readHead reads as many bytes as tell the format. It stops early where the format
-// is known, or no packed file goes on like this, so as not to wait on a slow pipe
-// for a second line while holding back the first.
+// readHead reads enough bytes to recognise the format. It stops as soon as the format
+// is known, or no compressed file continues like this, so as not to wait on a slow
+// pipe for a second line while holding back the first.
 func readHead(r io.Reader) ([]byte, error) {
 	head := make([]byte, 0, magicBytes)
 	for len(head) < magicBytes && !isGzip(head) && !isZstd(head) && !isXz(head) {
@@ -125,9 +125,9 @@ func magicBegins(head []byte) bool {
 	return len(head) == 0 || beginsSkip(head) || beginsBzip2(head)
 }
 
-// gzipReader unpacks a gzip file, whose members follow each other. What stands
-// behind the last and begins no other is left out, as by gzip(1): tapes and some
-// web servers put zeros there.
+// gzipReader decompresses a gzip file, member after member. Anything after the last
+// member that does not begin another is ignored, as by gzip(1): tapes and some web
+// servers put zeros there.
 type gzipReader struct {
 	from   *bufio.Reader
 	member *gzip.Reader
@@ -146,7 +146,7 @@ func newGzipReader(r io.Reader) (*gzipReader, error) {
 func (g *gzipReader) Read(b []byte) (int, error) {
 	n, err := g.member.Read(b)
 	if n > 0 && err == io.EOF {
-		err = nil // it comes again
+		err = nil // it will come again
 	}
 	if err != io.EOF {
 		return n, err

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// outputBytes is how much is written at once: as much as a pipe takes.
+// outputBytes is how much is written at once: as much as a pipe holds.
 const outputBytes = 64 << 10
 
 // A Writer writes the selected lines of jobs.
@@ -17,9 +17,8 @@ func NewWriter(w io.Writer) *Writer {
 	return &Writer{bufio.NewWriterSize(w, outputBytes)}
 }
 
-// Write writes the lines of a job whose answer is want. Lines that follow each
-// other are written as one piece. Nothing is held back: the next job may be long
-// in coming.
+// Write writes the lines of a job whose answer is want. Consecutive lines are written
+// as one piece. Nothing is held back: the next job may be long in coming.
 func (w *Writer) Write(j *Job, want bool) error {
 	piece, at := 0, 0
 	for i, end := range j.Ends {
@@ -41,8 +40,8 @@ func (w *Writer) Write(j *Job, want bool) error {
 
 func (w *Writer) Flush() error { return w.To.Flush() }
 
-// RefuseLoop refuses to read the file that the lines are written to: each line
-// would come back as input for ever.
+// RefuseLoop refuses to read the file that the lines are written to: each line would
+// come back as input for ever.
 func RefuseLoop(printing bool, stdout io.Writer, sources []*Source) error {
 	file, ok := stdout.(*os.File)
 	if !printing || !ok {

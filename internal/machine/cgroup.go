@@ -11,14 +11,14 @@ import (
 )
 
 // groupLimit returns how many bytes of memory the control groups of this process
-// allow, and the file that says so; zero if there is no limit. It looks in both
+// allow, and the file with that limit; zero if there is no limit. It looks in both
 // versions of control groups, as a system may have both, and at every group above
-// the process's own, whose limits hold as well. root is the file system from "/".
+// the process's own, as their limits hold too. root is the file system from "/".
 //
-// Where a group is: /proc/self/cgroup has its path in the hierarchy, and
-// /proc/self/mountinfo which part of the hierarchy is mounted where. The path begins
-// at the root of the namespace, which is usually the container, or else of the
-// machine: under systemd it is /system.slice/bloomery.service or the like, and the
+// To find a group: /proc/self/cgroup has its path in the hierarchy, and
+// /proc/self/mountinfo says which part of the hierarchy is mounted where. The path
+// begins at the root of the namespace, usually the container's, otherwise the
+// machine's: under systemd it is /system.slice/bloomery.service or the like, and the
 // root group above has no limit.
 func groupLimit(root fs.FS) (limit uint64, from string) {
 	for _, at := range controlGroups(root) {
@@ -49,8 +49,8 @@ var (
 	filesV2 = []string{"memory.max", "memory.high"}
 )
 
-// controlGroups are the memory groups of this process. A group outside
-// what is mounted, as in some containers, counts as the top of the mount.
+// controlGroups returns the memory groups of this process. A group outside the mount,
+// as in some containers, counts as the top of the mount.
 func controlGroups(root fs.FS) (groups []group) {
 	v1, v2 := groupPaths(root)
 	eachLine(root, "proc/self/mountinfo", func(line string) {
@@ -80,7 +80,7 @@ func controlGroups(root fs.FS) (groups []group) {
 	return groups
 }
 
-// groupPaths are the paths of the process's memory groups in the hierarchies of
+// groupPaths returns the paths of the process's memory groups in the hierarchies of
 // both versions, "" where it is in none.
 func groupPaths(root fs.FS) (v1, v2 string) {
 	eachLine(root, "proc/self/cgroup", func(line string) {
@@ -110,8 +110,8 @@ func readLimit(root fs.FS, name string) (limit uint64, ok bool) {
 		_, word, _ = strings.Cut("\n"+word, "\nhierarchical_memory_limit ")
 		word, _, _ = strings.Cut(word, "\n")
 	}
-	limit, err = strconv.ParseUint(word, 10, 64) // "max" is no number
-	const none = 1 << 62                         // version 1 says 2^63 less a page
+	limit, err = strconv.ParseUint(word, 10, 64) // "max" is not a number
+	const none = 1 << 62                         // version 1 has 2^63 less a page
 	return limit, err == nil && limit > 0 && limit < none
 }
 

@@ -1,5 +1,5 @@
-// Package machine says how much memory this process may use: what the machine has,
-// or what the control groups of a container leave of it. Elsewhere than on Linux all
+// Package machine reports how much memory this process may use: what the machine has,
+// or what the control groups of a container allow. On systems other than Linux all
 // answers are zero, which means unknown.
 package machine
 
@@ -21,8 +21,8 @@ func Memory() uint64 {
 	return uint64(info.Totalram) * uint64(info.Unit)
 }
 
-// Available returns how many bytes of this machine's memory can be had without
-// swapping, by the kernel's estimate, zero if unknown.
+// Available returns how many bytes of this machine's memory can be used without
+// swapping, by the kernel's estimate, or zero if unknown.
 func Available() uint64 {
 	file, err := os.Open("/proc/meminfo")
 	if err != nil {
@@ -45,8 +45,8 @@ func Available() uint64 {
 }
 
 // Usable returns the memory in bytes that this process may use, and what sets that
-// limit: the machine, or the file of a control group that allows less. Zero if
-// unknown.
+// limit: the machine, or the file of a control group that allows less. It returns
+// zero if unknown.
 func Usable() (bytes uint64, from string) {
 	total := Memory()
 	if limit, from := groupLimit(os.DirFS("/")); limit != 0 && (total == 0 || limit < total) {
