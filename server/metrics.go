@@ -10,15 +10,15 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics is what a server counts for /metrics, beyond stats. It is counted in
-// tallies, which belong to one goroutine each, and added up here once a batch.
+// metrics holds what a server counts for /metrics, in addition to stats. Each goroutine
+// counts in a tally of its own, which is added here once a batch.
 type metrics struct {
-	places   map[*Command]int // of a row in commands; it does not change
-	rows     []*Command       // by place; nil for the first
-	commands []commandCount   // by place; the first is for names that are none
+	places   map[*Command]int // index of a row in commands; does not change
+	rows     []*Command       // by place; the first is nil
+	commands []commandCount   // by place; the first counts unknown names
 	refused  [limitCount]atomic.Int64
 	fresh    atomic.Int64 // keys added that were new
-	seen     atomic.Int64 // keys added that were not
+	seen     atomic.Int64 // keys added that were already there
 	time     histogram    // of batches, in nanoseconds
 	size     histogram    // of batches, in commands
 }
@@ -41,16 +41,16 @@ func newMetrics(commands table) *metrics {
 	return m
 }
 
-// A tally counts the commands of a batch. It belongs to the goroutine that
-// executes the batch, which asks the clock twice for all of it.
+// A tally counts the commands of a batch. It belongs to the goroutine that executes the
+// batch, and reads the clock twice per batch.
 type tally struct {
 	metrics *metrics
-	started time.Duration // by clock
-	last    *Command      // the row counted last, nearly always the next one
+	started time.Duration // by clock()
+	last    *Command      // the row counted last, nearly always the next one too
 	at      int           // its place
 	counts  []tallied
 	touched []int // places whose counts are not zero
-	nested  int   // commands that were entered and not left
+	nested  int   // commands entered and not yet left
 
 	fresh, seen int64 // keys added
 }
@@ -61,16 +61,16 @@ func newTally(m *metrics) tally {
 	return tally{metrics: m, counts: make([]tallied, len(m.rows))}
 }
 
-// begin is for before the first command of a batch.
+// begin is called before the first command of a batch.
 func (t *tally) begin() { t.started = clock() }
 
-// clock is the time since some moment. Time.Now would ask the system's clock, too.
+// clock returns the time since some moment. time.Now would also read the wall clock.
 func clock() time.Duration { return time.Since(clockStart) }
 
 var clockStart = time.Now()
 
-// count counts a command that was called, and whether it was answered with an
-// error. The row is nil for a name that is none.
+// count counts a call of a command, and whether its reply was an error. cmd is nil for
+// an unknown name.
 func (t *tally) count(cmd *Command, failed bool) {
 	if cmd != t.last {
 		t.last, t.at = cmd, t.metrics.places[cmd] // 0 for nil
@@ -82,7 +82,7 @@ func (t *tally) count(cmd *Command, failed bool) {
 	}
 }
 
-// touch returns the counts at a place, which are going to change.
+// touch returns the counts at a place for the caller to change.
 func (t *tally) touch(at int) *tallied {
 	c := &t.counts[at]
 	if c.calls|c.failures == 0 {
@@ -91,8 +91,8 @@ func (t *tally) touch(at int) *tallied {
 	return c
 }
 
-// enter and leave are for before and after a command is executed by itself, not
-// in a run. What leave counts, its reply says.
+// enter and leave are called before and after a command that is executed by itself, not
+// in a run. leave learns from the reply whether the command failed.
 func (t *tally) enter(c *Client) (replyAt int) {
 	t.nested++
 	return len(c.w.Buf)
@@ -103,8 +103,8 @@ func (t *tally) leave(cmd *Command, c *Client, replyAt int) {
 	t.count(cmd, replyAt < len(c.w.Buf) && c.w.Buf[replyAt] == '-')
 }
 
-// failRun counts the failure of a command of a run, whose call is counted. A run
-// of a command that was entered is left to leave.
+// failRun counts the failure of a command in a run, whose call is counted already. If
+// the command was entered, leave counts it.
 func (t *tally) failRun(kind runKind, list bool) {
 	if t.nested > 0 {
 		return
@@ -116,7 +116,7 @@ func (t *tally) failRun(kind runKind, list bool) {
 	}
 }
 
-// added counts the keys that a filter took.
+// added counts the keys that a filter accepted.
 func (t *tally) added(isNew []bool) {
 	fresh := int64(0)
 	for _, is := range isNew {
@@ -128,7 +128,7 @@ func (t *tally) added(isNew []bool) {
 	t.seen += int64(len(isNew)) - fresh
 }
 
-// end is for when the batch is committed.
+// end is called when the batch is committed.
 func (t *tally) end() {
 	if len(t.touched) == 0 {
 		return
@@ -154,7 +154,7 @@ func (t *tally) end() {
 	t.metrics.size.observe(calls)
 }
 
-// histogram counts values up to each of some bounds, which ascend.
+// A histogram counts values in buckets with ascending upper bounds.
 type histogram struct {
 	bounds []int64
 	counts []atomic.Int64 // one more than bounds
@@ -175,7 +175,7 @@ func (h *histogram) observe(value int64) {
 	h.sum.Add(value)
 }
 
-// metric is the histogram as Prometheus has it, in another unit.
+// metric returns the histogram for Prometheus, in another unit.
 func (h *histogram) metric(desc *prometheus.Desc, perUnit float64) prometheus.Metric {
 	upTo, count := map[float64]uint64{}, uint64(0)
 	for i := range h.counts {
@@ -187,8 +187,7 @@ func (h *histogram) metric(desc *prometheus.Desc, perUnit float64) prometheus.Me
 	return prometheus.MustNewConstHistogram(desc, count, float64(h.sum.Load())/perUnit, upTo)
 }
 
-// A Metric is a row of what /metrics shows of a server, beside what the Go runtime
-// and the process say of themselves.
+// A Metric is a metric in /metrics, apart from those of the Go runtime and the process.
 type Metric struct {
 	Name   string
 	Type   string // counter, gauge or histogram
@@ -207,7 +206,7 @@ func newMetric(name, kind, help string, labels ...string) *Metric {
 	return m
 }
 
-// Metrics returns the rows, in the order in which people may want to read them.
+// Metrics returns the metrics, in an order for reading.
 func Metrics() []Metric {
 	rows := make([]Metric, len(metricTable))
 	for i, row := range metricTable {
@@ -274,7 +273,7 @@ var (
 		"the last shutdown was not clean. With --durability always, nothing acknowledged is among them.")
 )
 
-// collector reads a server's metrics when it is asked.
+// A collector reads a server's metrics at each scrape.
 type collector struct {
 	server  *Server
 	filters *filterGauges
@@ -332,7 +331,7 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// collectStore shows what a store says of its log and its snapshots.
+// collectStore collects the metrics of a store's log and snapshots.
 func collectStore(s store.Stats, one func(*Metric, float64, ...string), to chan<- prometheus.Metric) {
 	oneIf := func(failure error) float64 {
 		if failure != nil {
@@ -367,7 +366,7 @@ func collectStore(s store.Stats, one func(*Metric, float64, ...string), to chan<
 	one(metricTorn, float64(s.Recovered.TornBytes))
 }
 
-// collectCommands shows the commands that were called, by name.
+// collectCommands collects the counts of all commands that were called, by name.
 func (m *metrics) collectCommands(one func(*Metric, float64, ...string)) {
 	places := make([]int, 0, len(m.rows))
 	for at := range m.rows {
@@ -377,14 +376,14 @@ func (m *metrics) collectCommands(one func(*Metric, float64, ...string)) {
 	}
 	slices.SortFunc(places, func(a, b int) int { return cmp.Compare(m.nameAt(a), m.nameAt(b)) })
 	for _, at := range places {
-		failures := m.commands[at].failures.Load() // before calls, which is never less
+		failures := m.commands[at].failures.Load() // read before calls, which is never less
 		calls := m.commands[at].calls.Load()
 		one(metricCommands, float64(calls-failures), m.nameAt(at), "ok")
 		one(metricCommands, float64(failures), m.nameAt(at), "error")
 	}
 }
 
-// nameAt is the name of the row at a place.
+// nameAt returns the name of the row at a place.
 func (m *metrics) nameAt(place int) string {
 	if place == 0 {
 		return "unknown"

@@ -18,26 +18,26 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// Time that one scrape may take, so that a million filters do not make it fail.
-// What there was no time for is taken up by the next.
+// The time that one scrape may take, so that it does not fail with a million filters.
+// The next scrape continues where this one stopped.
 const (
 	listTime   = 100 * time.Millisecond // to look for large filters
-	reportTime = 200 * time.Millisecond // to read bits; at least one filter's
+	reportTime = 200 * time.Millisecond // to read bits, of at least one filter
 )
 
-// filterGauges are the metrics of the largest filters. Nothing is worked out
-// until somebody asks.
+// filterGauges are the metrics of the largest filters. They are computed only at a
+// scrape.
 type filterGauges struct {
 	store store.Store
 	most  int
 
 	mu     sync.Mutex
 	rows   []*filterRow // the largest first
-	cursor uint64       // of the names, where the next search goes on
+	cursor uint64       // of the names, where the next search continues
 }
 
-// A filterRow is a filter when it was last looked at. It does not have the filter
-// itself, whose memory it would keep when the name is deleted.
+// A filterRow describes a filter when it was last read. It does not refer to the
+// filter, whose memory it would keep alive after the name is deleted.
 type filterRow struct {
 	name     string
 	is       identity
@@ -46,8 +46,8 @@ type filterRow struct {
 	reported time.Time // when report was made; zero: not yet
 }
 
-// An identity tells a filter from another one that got its name, and keeps neither
-// in memory. Filters that are no pointers have none, which is nil.
+// An identity distinguishes a filter from a later one with the same name, and keeps
+// neither in memory. Filters that are not pointers have the zero identity.
 type identity = weak.Pointer[byte]
 
 func identify(filter store.Filter) (is identity) {
@@ -57,7 +57,7 @@ func identify(filter store.Filter) (is identity) {
 	return is
 }
 
-// refresh looks at the filters anew and returns a copy of the rows.
+// refresh updates the rows and returns a copy of them.
 func (g *filterGauges) refresh() []filterRow {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -73,7 +73,7 @@ func (g *filterGauges) refresh() []filterRow {
 	return rows
 }
 
-// read makes the report of a row, unless its name is another filter's by now.
+// read updates the report of a row, unless another filter has its name by now.
 func (r *filterRow) read(st store.Store) {
 	filter, err := st.Open([]byte(r.name))
 	if err == nil && identify(filter) == r.is {
@@ -81,8 +81,8 @@ func (r *filterRow) read(st store.Store) {
 	}
 }
 
-// search brings the rows up to date, and goes through names until the end or the
-// deadline for filters that are larger.
+// search updates the rows, and searches the names for larger filters until the last
+// name or the deadline.
 func (g *filterGauges) search(deadline time.Time) {
 	known := map[string]*filterRow{}
 	for _, row := range g.rows {
@@ -119,7 +119,7 @@ func (g *filterGauges) search(deadline time.Time) {
 	g.prune()
 }
 
-// look returns the row of a name, nil if it is no filter's.
+// look returns the row for a name, nil if it is not a filter's.
 func (g *filterGauges) look(name string) *filterRow {
 	filter, err := g.store.Open([]byte(name))
 	if err != nil {
@@ -132,7 +132,7 @@ func (g *filterGauges) look(name string) *filterRow {
 	return &filterRow{name: name, is: identify(filter), info: info}
 }
 
-// prune keeps the largest.
+// prune keeps the largest filters only.
 func (g *filterGauges) prune() {
 	slices.SortFunc(g.rows, func(a, b *filterRow) int {
 		return cmp.Or(cmp.Compare(b.info.Bytes, a.info.Bytes), strings.Compare(a.name, b.name))
@@ -142,13 +142,13 @@ func (g *filterGauges) prune() {
 	g.rows = g.rows[:n]
 }
 
-// collect shows the rows.
+// collect collects the metrics of the rows.
 func (g *filterGauges) collect(one func(*Metric, float64, ...string)) {
 	rows, now, oldest := g.refresh(), time.Now(), time.Duration(0)
 	shown := map[string]bool{}
 	for _, row := range rows {
 		name := labelOf(row.name)
-		if shown[name] { // Prometheus would refuse all that there is
+		if shown[name] { // Prometheus would reject the whole scrape
 			continue
 		}
 		shown[name] = true
@@ -166,11 +166,11 @@ func (g *filterGauges) collect(one func(*Metric, float64, ...string)) {
 	one(metricAge, oldest.Seconds())
 }
 
-// maxLabel is the longest name that is shown whole, in bytes.
+// maxLabel is the longest name that is shown in full, in bytes.
 const maxLabel = 200
 
-// labelOf is a name as a label, which must be UTF-8 and should be legible. Others
-// are quoted as in Go, and long ones end with a fingerprint.
+// labelOf returns a name as a label, which must be UTF-8 and should be legible. Other
+// names are quoted as in Go, and long ones end with a fingerprint.
 func labelOf(name string) string {
 	label := name
 	if name == "" || name[0] == '"' || strings.ContainsFunc(name, func(r rune) bool { return r == utf8.RuneError || !unicode.IsPrint(r) }) {

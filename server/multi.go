@@ -2,12 +2,12 @@ package server
 
 import "bytes"
 
-// A transaction is what a client has queued since MULTI.
+// A transaction holds the commands that a client has queued since MULTI.
 type transaction struct {
 	client   *Client
 	commands []queued
 	bytes    int
-	broken   bool // a command was refused: EXEC has to fail
+	broken   bool // a command was refused: EXEC must fail
 }
 
 type queued struct {
@@ -15,11 +15,11 @@ type queued struct {
 	args    [][]byte
 }
 
-// argumentCost is what a queued argument is counted as, beyond its bytes.
+// argumentCost is what a queued argument counts in addition to its bytes.
 const argumentCost = 32
 
-// queue adds a command that has passed all checks. Beyond the limit on what a
-// client may send in one command nothing is kept, and EXEC will fail.
+// queue adds a command that has passed all checks. If the transaction exceeds the limit
+// on the length of one command, nothing is kept and EXEC will fail.
 func (t *transaction) queue(cmd *Command, args [][]byte) {
 	for _, arg := range args {
 		t.bytes += argumentCost + len(arg)
@@ -45,8 +45,9 @@ func (c *Client) beginMulti(args [][]byte) {
 	c.w.SimpleString("OK")
 }
 
-// exec executes a transaction. Since it has the flag Alone, nobody sees it half
-// done, and nothing comes between its look at the watched names and its commands.
+// exec executes a transaction. Since it has the flag Alone, no client sees it half
+// done, and no command is executed between its check of the watched names and its
+// commands.
 func (c *Client) exec(args [][]byte) {
 	t := c.multi
 	if t == nil {
@@ -62,20 +63,21 @@ func (c *Client) exec(args [][]byte) {
 		c.w.NullArray()
 		return
 	}
-	c.unwatch() // the commands need not look at it
+	c.unwatch() // the transaction's own commands need not check
 	start, dropped := len(c.w.Buf), false
 	c.w.Array(len(t.commands))
 	for _, q := range t.commands {
 		if dropped && !q.command.Flags.Has(Write) {
 			continue
 		}
-		if refusal := c.forbidden(q.command); refusal != "" { // since an AUTH in between
+		if refusal := c.forbidden(q.command); refusal != "" { // an AUTH came in between
 			c.w.Error(refusal)
 		} else {
 			c.call(q.command, q.args)
 		}
-		// A client that is dropped here gets no answers, and what only reads is left out.
-		// What writes is executed: nobody shall see the transaction half done.
+		// A client that is dropped here gets no replies, so commands that only read are
+		// skipped. Those that write are executed: no client may see the transaction
+		// half done.
 		if dropped = dropped || c.isKilled() || !c.fits(0); dropped {
 			c.w.Buf = c.w.Buf[:start]
 		}
@@ -91,7 +93,7 @@ func (c *Client) discard(args [][]byte) {
 	c.w.SimpleString("OK")
 }
 
-// endMulti forgets the transaction and what is watched.
+// endMulti discards the transaction and the watched names.
 func (c *Client) endMulti() {
 	c.multi = nil
 	c.tracking.shown.queued.Store(0)

@@ -4,7 +4,7 @@ package server
 
 import "math"
 
-// maxFiles is how many descriptors this process may have open; not known here.
+// maxFiles returns how many descriptors this process may have open; not known here.
 func maxFiles() int { return math.MaxInt32 }
 
 // processorSeconds is not known here.

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxFiles is how many descriptors this process may have open.
+// maxFiles returns how many descriptors this process may have open.
 func maxFiles() int {
 	var limit unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &limit) != nil {
@@ -17,7 +17,7 @@ func maxFiles() int {
 	return int(min(limit.Cur, math.MaxInt32))
 }
 
-// processorSeconds is the processor time that the process has used.
+// processorSeconds returns the processor time that the process has used.
 func processorSeconds() (user, system float64) {
 	var usage unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &usage) != nil {

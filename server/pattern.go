@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
-// A glob is a pattern of Redis: * any bytes, ? any one, [abc] [^abc] [a-z] one of
-// some, and a backslash before a byte that means itself. It is made once, for many
-// texts.
+// A glob is a Redis pattern: * matches any bytes, ? any one byte, [abc] [^abc] [a-z]
+// one of a set, and a backslash makes the next byte literal. It is parsed once, for
+// many texts.
 //
-// Between the stars stand segments. The first one begins the text and the last one
-// ends it, and of each in between the first place will do that is behind those
-// before. Redis tries again from every byte, which takes the product of the lengths;
-// here a text takes its length, at most times one in 64 of the pattern's.
+// The stars separate segments. The first segment must begin the text and the last must
+// end it; each one in between matches at the first place after the one before it. Redis
+// backtracks to every byte, which takes the product of the lengths; here the time is
+// the length of the text, times at most 1/64 of the length of the pattern.
 type glob struct{ segments []*segment }
 
-// glob makes a pattern of an argument, or answers that it is too long: no name is, and
-// a pattern takes some memory for each byte.
+// glob parses an argument as a pattern, or replies that it is too long: no name is that
+// long, and a pattern takes memory for each byte.
 func (c *Client) glob(arg []byte) (*glob, bool) {
 	if limit := c.server.limits.Load().KeyBytes; len(arg) > limit {
 		c.server.metrics.refuse(limitKey)
@@ -27,7 +27,7 @@ func (c *Client) glob(arg []byte) (*glob, bool) {
 	return newGlob(string(arg)), true
 }
 
-// matches reports whether text fits a pattern.
+// matches reports whether text matches a pattern.
 func matches(pattern, text string) bool { return newGlob(pattern).matches(text) }
 
 func newGlob(pattern string) *glob {
@@ -66,13 +66,13 @@ func (g *glob) matches(text string) bool {
 	return true
 }
 
-// byteSet is the bytes that an element of a pattern stands for.
+// byteSet is the set of bytes that an element of a pattern matches.
 type byteSet [4]uint64
 
 func (s *byteSet) add(b byte)      { s[b/64] |= 1 << (b % 64) }
 func (s *byteSet) has(b byte) bool { return s[b/64]>>(b%64)&1 != 0 }
 
-// parseElement reads the element of the pattern at p, which is no *, and returns
+// parseElement reads the element of the pattern at p, which is not a *, and returns
 // where the next one begins.
 func parseElement(pattern string, p int) (set byteSet, next int) {
 	switch pattern[p] {
@@ -89,8 +89,8 @@ func parseElement(pattern string, p int) (set byteSet, next int) {
 	return set, p + 1
 }
 
-// parseClass is parseElement of what stands behind a [. A class that does not end
-// ends with the pattern.
+// parseClass is parseElement for what follows a [. An unclosed class ends with the
+// pattern.
 func parseClass(pattern string, p int) (set byteSet, next int) {
 	not := p < len(pattern) && pattern[p] == '^'
 	if not {
@@ -120,22 +120,22 @@ func parseClass(pattern string, p int) (set byteSet, next int) {
 	return set, min(p+1, len(pattern))
 }
 
-// A segment is the elements between two stars.
+// A segment is a sequence of elements between two stars.
 type segment struct {
 	sets    []byteSet
 	literal string // if each element is one byte
 	plain   bool
 
-	// For searching where there are many elements: masks[b] has a bit for each one
-	// that stands for b, made when a b comes. state is room.
+	// For searching with many elements: masks[b] has a bit for each element that
+	// matches b, made at the first b. state is scratch space.
 	masks [][]uint64
 	state []uint64
 }
 
-// fewElements are looked for one place after the other.
+// fewElements is the most elements that are searched for place by place.
 const fewElements = 64
 
-// finish is for when all elements are there.
+// finish is called when all elements are there.
 func (s *segment) finish() *segment {
 	literal := make([]byte, 0, len(s.sets))
 	for _, set := range s.sets {
@@ -162,9 +162,9 @@ func (s *segment) begins(text string) bool {
 	return true
 }
 
-// find returns where the first place ends at which the segment is in the text, or
-// -1. Of many elements, a bit of the state says that as many elements as it stands for fit the bytes
-// up to here (Baeza-Yates and Gonnet 1992, shift-and).
+// find returns where the first match of the segment in the text ends, or -1. With many
+// elements, bit i of the state says that the first i+1 elements match the bytes up to
+// here (Baeza-Yates and Gonnet 1992, shift-and).
 func (s *segment) find(text string) (end int) {
 	n := len(s.sets)
 	switch {

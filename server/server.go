@@ -15,23 +15,23 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// ErrProtected is [Server.Serve]'s when it should listen to the world without a
-// password.
+// ErrProtected is the error of [Server.Serve] for a listener that other machines can
+// reach, if no password is set.
 var ErrProtected = errors.New("server: no password is set, so only loopback addresses are served: set a password, or listen on 127.0.0.1")
 
-// ErrStopped is [Server.Serve]'s after [Server.Shutdown].
+// ErrStopped is the error of [Server.Serve] after [Server.Shutdown].
 var ErrStopped = errors.New("server: stopped")
 
-// A Server answers clients. All methods may be called by many goroutines at once.
+// A Server serves clients. Its methods are safe for concurrent use.
 type Server struct {
 	store    store.Store
-	config   Config // as given to New, zeros filled in
+	config   Config // as given to New, with zeros filled in
 	log      *slog.Logger
 	commands table
 	start    time.Time
 
-	// filter is what BF.ADD makes, and limits are the limits: read here, and not in
-	// config, as CONFIG SET replaces them.
+	// filter is what BF.ADD creates. CONFIG SET replaces filter and limits, so read
+	// them here, not in config.
 	filter atomic.Pointer[store.Spec]
 	limits atomic.Pointer[Limits]
 
@@ -39,11 +39,11 @@ type Server struct {
 	// commands with the flag Alone.
 	alone sync.RWMutex
 
-	// observers counts what wants to know of written keys: clients that track, and
-	// watched keys.
+	// observers counts the observers of written keys: tracking clients, and watched
+	// keys.
 	observers atomic.Int64
 
-	// buffered is what all clients have in their buffers; see buffers.go.
+	// buffered is the size of all clients' buffers; see buffers.go.
 	buffered atomic.Int64
 
 	stats    stats
@@ -51,27 +51,27 @@ type Server struct {
 	metrics  *metrics
 	observed observed // tracking.go
 
-	ctx  context.Context // of all calls of the store; ends after Shutdown
+	ctx  context.Context // for all calls of the store; ends after Shutdown
 	stop context.CancelFunc
 
-	batches sync.Pool     // of those that streams and detours use
-	detours chan struct{} // holds one for each detour that is being taken
+	batches sync.Pool     // of the batches that streams and detours use
+	detours chan struct{} // holds an element for each running detour
 	aside   atomic.Int64  // filters that long commands are making; see makeAside
 
 	running sync.WaitGroup // clients, from enter to forget
 
 	informed informed
 
-	mu        sync.Mutex // guards all below
+	mu        sync.Mutex // guards the fields below
 	clients   map[int64]*Client
 	lastID    int64
 	listeners map[net.Listener]struct{}
 	loops     loops
 	stopping  bool
-	failure   error // why it stops, if not by Shutdown
+	failure   error // why the server stops, if not by Shutdown
 }
 
-// stats is what INFO tells.
+// stats are the counts for INFO.
 type stats struct {
 	commands    atomic.Int64 // executed
 	connections atomic.Int64 // accepted
@@ -83,8 +83,8 @@ type stats struct {
 	dropped     atomic.Int64 // closed because of Limits.OutputBytes
 }
 
-// New returns a server of what the store has. The store stays the caller's, to
-// close after the server.
+// New returns a server for the filters of a store. The caller closes the store after
+// the server has stopped.
 func New(st store.Store, config Config) (*Server, error) {
 	_, memory := st.Usage()
 	config.Limits = config.Limits.within(memory)
@@ -93,7 +93,7 @@ func New(st store.Store, config Config) (*Server, error) {
 		return nil, err
 	}
 	if most := mostClients(); config.Limits.Clients > most {
-		config.Log.Warn("fewer clients than asked for: each takes a file descriptor, and the process may not open more (ulimit -n)",
+		config.Log.Warn("fewer clients than configured: each takes a file descriptor, and the process may not open more (ulimit -n)",
 			"clients", most, "descriptors", maxFiles())
 		config.Limits.Clients = most
 	}
@@ -114,15 +114,15 @@ func New(st store.Store, config Config) (*Server, error) {
 		}
 	})
 	if st, ok := st.(store.Stopper); ok {
-		st.OnStop(s.fail) // also while nobody commits
+		st.OnStop(s.fail) // also if no commit is under way
 	}
 	return s, nil
 }
 
-// Serve accepts connections and answers them until Shutdown is called, and then
-// returns ErrStopped; or until the store can make nothing durable any more, and
-// then returns an error that wraps store.ErrStopped. It closes the listener. It
-// may be called for several listeners.
+// Serve accepts and serves connections until Shutdown is called, and then returns
+// ErrStopped. If the store can no longer make anything durable, Serve returns an error
+// that wraps store.ErrStopped. It closes the listener. It may be called for several
+// listeners.
 func (s *Server) Serve(l net.Listener) error {
 	defer l.Close()
 	if err := s.config.MayListen(l.Addr()); err != nil {
@@ -167,7 +167,7 @@ func (s *Server) whyStopped() error {
 	return ErrStopped
 }
 
-// accept takes a connection in, or refuses it.
+// accept starts serving a connection, or refuses it.
 func (s *Server) accept(conn net.Conn) {
 	if s.isStopping() {
 		conn.Close()
@@ -199,13 +199,13 @@ func (s *Server) accept(conn net.Conn) {
 	c.transport.start()
 }
 
-// textProtected begins with the word that clients know.
+// textProtected begins with the word that clients check for.
 const textProtected = "DENIED Bloomery is running in protected mode, because no password is set for the default user. " +
 	"In this mode connections are accepted from the loopback interface only. To connect from elsewhere, set a password and start again."
 
-// refuse tells a client why it cannot be served. It does not wait for the client.
+// refuse sends a client the reason why it cannot be served, and closes the connection.
 func (s *Server) refuse(conn net.Conn, text string) {
-	if s.config.TLS == nil { // a handshake would take the time of others
+	if s.config.TLS == nil { // a handshake would delay others
 		conn.SetWriteDeadline(time.Now().Add(time.Second))
 		conn.Write([]byte("-" + text + "\r\n"))
 	}
@@ -221,7 +221,7 @@ func (s *Server) newClient(conn net.Conn) *Client {
 	return c
 }
 
-// enter takes a client in, unless there are too many or the server ends.
+// enter registers a client, unless there are too many or the server is stopping.
 func (s *Server) enter(c *Client) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -235,7 +235,7 @@ func (s *Server) enter(c *Client) bool {
 	return true
 }
 
-// forget takes a client out that has been closed.
+// forget unregisters a closed client.
 func (s *Server) forget(c *Client) {
 	s.mu.Lock()
 	delete(s.clients, c.id)
@@ -256,7 +256,7 @@ func (s *Server) eachClient(f func(*Client)) {
 	}
 }
 
-// clientCount is how many clients there are.
+// clientCount returns the number of clients.
 func (s *Server) clientCount() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,10 +266,10 @@ func (s *Server) clientCount() int {
 // detourTime is how long Shutdown waits for long commands after its context has ended.
 const detourTime = 5 * time.Second
 
-// Shutdown accepts no more connections, executes what has come, sends the
-// replies and closes. When ctx ends before all replies were taken, it closes
-// nevertheless, and returns its error: then a long command may still be under way,
-// if it does not end within five seconds.
+// Shutdown stops accepting connections, executes the commands received so far, sends
+// the replies and closes. If ctx ends before all replies were read, it closes anyway
+// and returns ctx's error. A long command that does not finish within five seconds more
+// may then still be running.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.beginStop(nil)
 	done := make(chan struct{})
@@ -286,7 +286,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		select {
 		case <-done:
 		case <-time.After(detourTime):
-			s.log.Error("a long command is still being executed: not waiting for it any longer", "waited", detourTime)
+			s.log.Error("a long command is still running: no longer waiting for it", "waited", detourTime)
 			s.stop()
 			go func() {
 				<-done
@@ -300,8 +300,8 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// beginStop tells everyone that the server ends, by Shutdown or because of err, if
-// it has not done so before.
+// beginStop stops listeners and clients, for Shutdown or because of err. It reports
+// whether this was the first call.
 func (s *Server) beginStop(err error) (begun bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,13 +322,13 @@ func (s *Server) beginStop(err error) (begun bool) {
 // acknowledged.
 func (s *Server) fail(err error) {
 	if s.beginStop(err) {
-		s.log.Error("the store can make nothing durable any more: stopping", "error", err)
+		s.log.Error("the store can no longer make anything durable: stopping", "error", err)
 	}
 	s.eachClient((*Client).kill)
 }
 
-// MayListen is nil if a server of this configuration may listen at an address, for
-// RESP or HTTP; otherwise it wraps [ErrProtected].
+// MayListen returns nil if a server of this configuration may listen on an address, for
+// RESP or HTTP; otherwise an error that wraps [ErrProtected].
 func (c *Config) MayListen(addr net.Addr) error {
 	if c.admits(addr) {
 		return nil
@@ -336,13 +336,13 @@ func (c *Config) MayListen(addr net.Addr) error {
 	return fmt.Errorf("%w (asked for %v)", ErrProtected, addr)
 }
 
-// admits reports whether an address may be this end of a connection, or the other:
-// without a password only this machine's.
+// admits reports whether an address may be either end of a connection: without a
+// password, only this machine's.
 func (c *Config) admits(addr net.Addr) bool {
 	return c.Password != "" || c.Unprotected || isLoopback(addr)
 }
 
-// isLoopback reports whether only this machine can be at the other end.
+// isLoopback reports whether an address is reachable only from this machine.
 func isLoopback(addr net.Addr) bool {
 	switch addr := addr.(type) {
 	case *net.TCPAddr:
@@ -353,10 +353,10 @@ func isLoopback(addr net.Addr) bool {
 	return false
 }
 
-// shutdownTime is how long clients have to read their last replies after SHUTDOWN.
+// shutdownTime is how long clients may take to read their last replies after SHUTDOWN.
 const shutdownTime = 10 * time.Second
 
-// shutdown ends the server, and has no reply unless it refuses: the connection
+// shutdown stops the server. It replies only if it refuses; otherwise the connection
 // closes.
 func (c *Client) shutdown(args [][]byte) {
 	switch {
@@ -367,7 +367,7 @@ func (c *Client) shutdown(args [][]byte) {
 		c.w.Error("ERR Command not allowed inside a transaction")
 		return
 	}
-	c.server.log.Info("shutting down, as a client asked for", "client", c.addr)
+	c.server.log.Info("shutting down, requested by a client", "client", c.addr)
 	c.end()
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)

@@ -16,8 +16,8 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// What clients are told we are: they decide by these numbers what they may send.
-// The BF commands are those of Redis 8.
+// The versions that we report: clients decide by them which commands to send. The BF
+// commands are those of Redis 8.
 const (
 	redisVersion  = "8.0.0"
 	moduleVersion = 80000
@@ -37,7 +37,8 @@ func (c *Client) slowlogGet(args [][]byte) {
 	c.w.Array(0)
 }
 
-// help is the subcommand HELP of any command: its subcommands, a line each.
+// help executes the subcommand HELP of any command: it lists the subcommands, a line
+// each.
 func (c *Client) help(args [][]byte) {
 	parent := c.server.commands.find(args[0])
 	c.w.Array(2*len(parent.Subcommands) + 1)
@@ -50,10 +51,10 @@ func (c *Client) help(args [][]byte) {
 
 func (c *Client) moduleList([][]byte) { c.modules() }
 
-// noCluster answers commands for clusters.
+// noCluster replies to commands for clusters.
 func noCluster(c *Client, _ [][]byte) { c.w.Error("ERR This instance has cluster support disabled") }
 
-// modules answers the list of modules: of one, whose commands we have.
+// modules replies with the list of modules: the one whose commands we have.
 func (c *Client) modules() {
 	c.w.Array(1)
 	c.w.Map(4)
@@ -79,30 +80,30 @@ const (
 	textSaving     = "ERR Background save already in progress"
 )
 
-// snapshotter returns the store if it can write snapshots. One in memory cannot:
-// it has found nothing at its start, and not even taken time for that.
+// snapshotter returns the store if it can write snapshots. A store in memory cannot; it
+// is recognized by its empty record of recovery.
 func (s *Server) snapshotter() (store.Snapshotter, bool) {
 	st, ok := s.store.(store.Snapshotter)
 	return st, ok && st.Stats().Recovered != (store.Recovery{})
 }
 
-// saving is what SAVE and BGSAVE do. At most one snapshot is written at a time,
-// and one waits.
+// saving is the state of SAVE and BGSAVE. At most one snapshot is written at a time,
+// and at most one more is scheduled.
 type saving struct {
 	mu      sync.Mutex
-	running bool // guarded by mu, as all below
-	again   bool // BGSAVE SCHEDULE has asked for another one
+	running bool // guarded by mu, as is again
+	again   bool // BGSAVE SCHEDULE requested another one
 }
 
-// informed is what a server keeps for INFO alone.
+// informed is what a server keeps only for INFO.
 type informed struct {
 	saving saving
-	reset  atomic.Pointer[counted] // what was counted at CONFIG RESETSTAT; nil: there was none
+	reset  atomic.Pointer[counted] // the counts at CONFIG RESETSTAT; nil if there was none
 }
 
 func (s *Server) saving() *saving { return &s.informed.saving }
 
-// begin is true if the caller has to write a snapshot now, and then call end.
+// begin reports whether the caller must write a snapshot now, and then call end.
 func (v *saving) begin(schedule bool) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -114,7 +115,7 @@ func (v *saving) begin(schedule bool) bool {
 	return true
 }
 
-// end is true if the caller has to write another snapshot.
+// end reports whether the caller must write another snapshot.
 func (v *saving) end() (again bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -122,7 +123,7 @@ func (v *saving) end() (again bool) {
 	return v.running
 }
 
-// underway is what INFO says of it.
+// underway reports whether a snapshot is being written.
 func (v *saving) underway() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -173,19 +174,19 @@ func (c *Client) backgroundSave(args [][]byte) {
 	}
 }
 
-// saveOn writes a snapshot, and then those that were asked for meanwhile.
+// saveOn writes a snapshot, and then any that was requested in the meantime.
 func (s *Server) saveOn(st store.Snapshotter) {
 	for again := true; again; {
 		err := st.Snapshot(s.ctx)
 		if err != nil {
-			s.log.Error("the snapshot that BGSAVE asked for failed", "error", err)
+			s.log.Error("the snapshot requested by BGSAVE failed", "error", err)
 		}
 		again = s.saving().end()
 	}
 }
 
-// lastSnapshot is when there was one, and else when the server started, as Redis
-// has it.
+// lastSnapshot returns the time of the last snapshot, or of the server's start, as
+// Redis does.
 func (s *Server) lastSnapshot() time.Time {
 	if st, ok := s.store.(store.Snapshotter); ok {
 		if at := st.Stats().SnapshotAt; !at.IsZero() {
@@ -201,7 +202,7 @@ func (c *Client) debug(args [][]byte) {
 	c.w.Error("ERR DEBUG command not allowed: it would stop the server, or take it apart, on a client's word")
 }
 
-// section is a part of INFO.
+// A section is a part of INFO.
 type section struct {
 	name  string
 	usual bool // also in INFO without a name
@@ -232,7 +233,7 @@ var sections = []section{
 	{"Keyspace", true, (*Client).infoKeyspace},
 }
 
-// info is INFO [section ...].
+// info executes INFO [section ...].
 func (c *Client) info(args [][]byte) {
 	wanted := func(s section) bool {
 		if len(args) == 1 {
@@ -275,7 +276,7 @@ func (c *Client) infoServer() []field {
 	}
 }
 
-// runID is forty digits that are another one for each run, as Redis's.
+// runID is forty hexadecimal digits that differ for each run, as in Redis.
 func (s *Server) runID() string {
 	return fmt.Sprintf("%016x%08x%016x", s.start.UnixNano(), os.Getpid(), s.start.UnixNano()*0x5851f42d4c957f2d&(1<<63-1))
 }
@@ -303,7 +304,7 @@ func (c *Client) infoMemory() []field {
 		{"maxmemory", limit}, {"maxmemory_human", redisSize(limit)}, {"maxmemory_policy", "noeviction"}, {"mem_fragmentation_ratio", "1.00"}, {"mem_allocator", "go"}}
 }
 
-// redisSize is a size as Redis prints it: 1.50M.
+// redisSize formats a size as Redis does: 1.50M.
 func redisSize(bytes uint64) string {
 	if bytes < 1<<10 {
 		return fmt.Sprintf("%dB", bytes)
@@ -340,12 +341,12 @@ func (c *Client) infoPersistence() []field {
 		{"aof_rewrite_in_progress", 0}, {"aof_last_bgrewrite_status", "ok"}, {"aof_last_write_status", status(stopped)}}
 }
 
-// counted is what a server has counted at some moment.
+// counted is a copy of a server's counts.
 type counted struct {
 	connections, rejected, dropped int64
 	commands, hits, misses         int64
 	bytesIn, bytesOut              int64
-	calls, failures                []int64 // of commands, by their place in the metrics
+	calls, failures                []int64 // of commands, by place in the metrics
 }
 
 func (s *Server) counted() counted {
@@ -356,14 +357,14 @@ func (s *Server) counted() counted {
 		bytesIn: st.bytesIn.Load(), bytesOut: st.bytesOut.Load(),
 	}
 	for i := range s.metrics.commands {
-		now.failures = append(now.failures, s.metrics.commands[i].failures.Load()) // before calls, which is never less
+		now.failures = append(now.failures, s.metrics.commands[i].failures.Load()) // read before calls, which is never less
 		now.calls = append(now.calls, s.metrics.commands[i].calls.Load())
 	}
 	return now
 }
 
-// countedSince is what was counted since CONFIG RESETSTAT. The metrics tell all
-// that there was: what watches them takes a counter that goes down for a new start.
+// countedSince returns the counts since CONFIG RESETSTAT. The metrics are not reset:
+// monitoring takes a counter that goes down for a restart.
 func (s *Server) countedSince() counted {
 	now, before := s.counted(), s.informed.reset.Load()
 	if before == nil {
@@ -399,8 +400,8 @@ func (c *Client) infoCPU() []field {
 	return []field{{"used_cpu_sys", fmt.Sprintf("%.6f", system)}, {"used_cpu_user", fmt.Sprintf("%.6f", user)}}
 }
 
-// infoCommands tells how often each command was called. How long commands take is
-// measured by the batch: see the metrics.
+// infoCommands reports how often each command was called. Times are measured per batch:
+// see the metrics.
 func (c *Client) infoCommands() (lines []field) {
 	st := c.server.countedSince()
 	for i, row := range c.server.metrics.rows {
@@ -422,8 +423,8 @@ func (c *Client) infoKeyspace() (lines []field) {
 	return lines
 }
 
-// residentBytes is the memory that the process occupies, as Linux tells, and
-// elsewhere what Go has asked for.
+// residentBytes returns the resident memory of the process on Linux, and elsewhere the
+// memory that Go has obtained.
 func residentBytes() uint64 {
 	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
 		var size, resident uint64

@@ -11,29 +11,29 @@ import (
 	"time"
 )
 
-// A stream serves one connection by a goroutine of its own, where there are no
-// event loops, and under TLS. What comes with one read is a batch.
+// A stream serves one connection with a goroutine of its own, where there are no event
+// loops, and under TLS. The commands of one read are a batch.
 type stream struct {
 	client *Client
 	conn   net.Conn
 
-	mu       sync.Mutex  // held while what was read is executed and answered
-	waking   atomic.Bool // a goroutine waits for mu, to send what was pushed
+	mu       sync.Mutex  // held while input is executed and answered
+	waking   atomic.Bool // a goroutine waits for mu to send what was pushed
 	stopping chan struct{}
 	once     sync.Once
-	last     time.Time // when it ends in any case; set before stopping is closed
+	last     time.Time // the latest time to close; set before stopping is closed
 
-	deadlineMu sync.Mutex // held while a read deadline is worked out and set
-	waits      time.Time  // guarded by deadlineMu: since when for more; zero: not yet
+	deadlineMu sync.Mutex // held while a read deadline is computed and set
+	waits      time.Time  // guarded by deadlineMu: waiting for input since; zero: not yet
 }
 
 // Times of a stream.
 const (
 	handshakeTime = 10 * time.Second      // for TLS
-	writeTime     = time.Minute           // to take a reply, where Limits.Idle does not say
-	drainTime     = 20 * time.Millisecond // how long nothing may come, at the end of the server
-	drainLimit    = time.Second           // how long one may go on sending then
-	lingerTime    = 3 * time.Second       // how long one may go on that was refused
+	writeTime     = time.Minute           // to accept a reply, if Limits.Idle is zero
+	drainTime     = 20 * time.Millisecond // how long a client must be quiet, when the server stops
+	drainLimit    = time.Second           // how long a client may keep sending then
+	lingerTime    = 3 * time.Second       // how long a refused client may keep sending
 )
 
 func newStream(c *Client, conn net.Conn) *stream {
@@ -46,21 +46,21 @@ func newStream(c *Client, conn net.Conn) *stream {
 func (t *stream) start()   { go t.run() }
 func (t *stream) discard() { t.conn.Close() }
 
-// wake sends what was pushed from a goroutine of its own: the caller may be
-// executing a command of this very client. One that waits is enough.
+// wake sends what was pushed, from a new goroutine: the caller may be executing a
+// command of this very client. One waiting goroutine is enough.
 func (t *stream) wake() {
 	if !t.waking.Swap(true) {
 		go func() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
-			t.waking.Store(false) // what is pushed from now on may be too late for flush
+			t.waking.Store(false) // what is pushed from now on may miss this flush
 			if !t.flush() {
 				t.conn.Close()
 			}
 		}()
 	}
 	if t.client.isKilled() {
-		t.conn.Close() // also if it hangs in a write
+		t.conn.Close() // also if a write is blocked
 	}
 }
 
@@ -72,8 +72,8 @@ func (t *stream) stop() {
 	t.retime()
 }
 
-// retime sets until when something has to come. Whoever changes what that depends
-// on calls it afterwards: so the last one to set it knows all.
+// retime sets the read deadline. It is called after each change of what the deadline
+// depends on, so the last call sees all changes.
 func (t *stream) retime() {
 	t.deadlineMu.Lock()
 	defer t.deadlineMu.Unlock()
@@ -81,7 +81,7 @@ func (t *stream) retime() {
 	switch {
 	case t.isStopping():
 		t.conn.SetReadDeadline(time.Now().Add(drainTime))
-	case t.waits.IsZero(): // a handshake has its own
+	case t.waits.IsZero(): // a handshake has its own deadline
 	case idle > 0:
 		t.conn.SetReadDeadline(t.waits.Add(idle))
 	default:
@@ -98,7 +98,7 @@ func (t *stream) isStopping() bool {
 	}
 }
 
-// run reads and answers until the connection ends.
+// run serves the connection until it ends.
 func (t *stream) run() {
 	c, s := t.client, t.client.server
 	defer s.forget(c)
@@ -106,13 +106,13 @@ func (t *stream) run() {
 	if conn, ok := t.conn.(*tls.Conn); ok {
 		conn.SetDeadline(time.Now().Add(handshakeTime))
 		if err := conn.Handshake(); err != nil {
-			s.log.Info("no TLS with a client", "client", c.addr, "error", err)
+			s.log.Info("TLS handshake failed", "client", c.addr, "error", err)
 			return
 		}
 		conn.SetDeadline(time.Time{})
 	}
 	defer t.linger()
-	quiet := false // nothing had come when it was looked last, at the end of the server
+	quiet := false // no input at the last look, while the server stops
 	for !c.ending {
 		t.deadlineMu.Lock()
 		t.waits = time.Now()
@@ -134,8 +134,8 @@ func (t *stream) run() {
 		if errors.Is(err, os.ErrDeadlineExceeded) && n == 0 && !t.isStopping() {
 			s.metrics.refuse(limitIdle)
 		}
-		// The deadline may have passed while this goroutine, or this whole process, got no
-		// turn, and then nobody has looked what has come: look once more.
+		// The deadline may have passed while this goroutine, or the whole process, was
+		// not scheduled. Then the input was not looked at: look once more.
 		late := errors.Is(err, os.ErrDeadlineExceeded)
 		if err != nil && !(late && (n > 0 || t.isStopping() && !quiet)) {
 			return
@@ -144,8 +144,8 @@ func (t *stream) run() {
 	}
 }
 
-// linger lets a client that was refused read why, which is busy sending and would
-// see its connection reset: see lingerTime.
+// linger lets a refused client, which is still sending, read the reason before its
+// connection is reset: see lingerTime.
 func (t *stream) linger() {
 	half, ok := t.conn.(interface{ CloseWrite() error })
 	if !t.client.lingers || !ok || half.CloseWrite() != nil {
@@ -159,16 +159,15 @@ func (t *stream) linger() {
 	io.Copy(io.Discard, t.conn)
 }
 
-// readStream is how much room there is at least for what is read at once.
+// readStream is the least room for one read.
 const readStream = 16 << 10
 
-// promptBytes is how much in replies is sent before a long command: of more, as of a
-// dump, the client may be slow to read, and Limits.OutputBytes says how much it may
-// leave.
+// promptBytes is the most bytes of replies that are sent before a long command. More,
+// such as a dump, may take the client long to read, and is left to Limits.OutputBytes.
 const promptBytes = 64 << 10
 
-// received executes n bytes more, and answers. It is false if the connection has
-// to end at once.
+// received executes n more bytes of input and replies. It returns false if the
+// connection must be closed at once.
 func (t *stream) received(n int) bool {
 	c, s := t.client, t.client.server
 	t.mu.Lock()
@@ -193,9 +192,9 @@ func (t *stream) received(n int) bool {
 	return sent
 }
 
-// execute executes what has come and returns how many bytes that was. A long command
-// is executed after the replies to those before it were sent. It is false if the
-// connection has to end at once.
+// execute executes the complete commands in sent and returns how many bytes they took.
+// A long command is executed after the replies to the ones before it are sent. ok is
+// false if the connection must be closed at once.
 func (t *stream) execute(sent []byte) (used int, ok bool) {
 	c, s := t.client, t.client.server
 	b := s.takeBatch()
@@ -225,8 +224,8 @@ func (t *stream) execute(sent []byte) (used int, ok bool) {
 	}
 }
 
-// flush sends the replies and what was pushed. It is called with mu held, and
-// false if the connection has to end.
+// flush sends the replies and what was pushed. It returns false if the connection must
+// be closed. The caller holds mu.
 func (t *stream) flush() bool {
 	c, s := t.client, t.client.server
 	pushed, killed := c.takePushed()

@@ -9,18 +9,18 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// Plain strings are here because test suites and tools set some, most of all to
-// see what a filter's commands say of a wrong type.
+// Plain strings exist because test suites and tools set some, mostly to see how a
+// filter's commands answer for a wrong type.
 
-// setting is what the options of SET say.
+// setting holds the options of SET.
 type setting struct {
 	nx, xx, get, keep bool
 	endWord           string // EX, PX, EXAT or PXAT
 	ends              time.Time
 }
 
-// parse reads [NX|XX] [GET] [EX n|PX n|EXAT n|PXAT n|KEEPTTL], and returns the text
-// of an error for anything else.
+// parse reads [NX|XX] [GET] [EX n|PX n|EXAT n|PXAT n|KEEPTTL], and returns an error
+// text for anything else.
 func (o *setting) parse(options [][]byte) (refusal string) {
 	for i := 0; i < len(options); i++ {
 		switch {
@@ -32,7 +32,7 @@ func (o *setting) parse(options [][]byte) (refusal string) {
 			o.get = true
 		case is(options[i], "KEEPTTL") && o.endWord == "":
 			o.keep = true
-		// Only one of these, but that as often as one likes: the last one counts.
+		// Only one of these is allowed, but it may be repeated: the last one counts.
 		case o.keep || i+1 == len(options) || o.endWord != "" && !is(options[i], o.endWord):
 			return textSyntax
 		default:
@@ -64,7 +64,7 @@ func setTime(word, number []byte) (at time.Time, refusal string) {
 	return at, textSyntax
 }
 
-// stringEnd reads when a string is to end.
+// stringEnd reads when a string is to expire.
 func stringEnd(number []byte, unit time.Duration, relative bool, command string) (at time.Time, refusal string) {
 	n, ok := integer(number)
 	if !ok {
@@ -114,7 +114,7 @@ func (c *Client) set(args [][]byte) {
 	}
 }
 
-// put sets a string and when it ends, zero for never.
+// put sets a string and when it expires; zero means never.
 func (c *Client) put(key, value []byte, ends time.Time) error {
 	s := c.server
 	if !ends.IsZero() && !ends.After(time.Now()) {
@@ -124,7 +124,7 @@ func (c *Client) put(key, value []byte, ends time.Time) error {
 	if err := s.store.Set(s.ctx, string(key), bytes.Clone(value)); err != nil {
 		return err
 	}
-	// Also where it shall not end: what had the name before may have been to.
+	// Also if it is never to expire: the value before it may have had a time to live.
 	if _, now := s.store.Kind(key); !now.Equal(ends) {
 		return s.store.Expire(s.ctx, string(key), ends)
 	}
@@ -144,7 +144,7 @@ func (c *Client) setNX(args [][]byte) {
 	c.w.Integer(1)
 }
 
-// setEX is SETEX and PSETEX.
+// setEX executes SETEX and PSETEX.
 func setEX(unit time.Duration) func(*Client, [][]byte) {
 	name := "setex"
 	if unit == time.Millisecond {
@@ -187,7 +187,7 @@ func (c *Client) getDel(args [][]byte) {
 	})
 }
 
-// getAnd answers a string when then has done something with its key.
+// getAnd replies with a string after calling then with its key.
 func (c *Client) getAnd(args [][]byte, then func(key []byte) error) {
 	value, err := c.server.store.Get(args[1])
 	if errors.Is(err, store.ErrNotFound) {
@@ -210,12 +210,12 @@ func (c *Client) mget(args [][]byte) {
 	for _, key := range args[1:] {
 		value, err := c.server.store.Get(key)
 		switch {
-		case !c.fits(len(value)): // a name may be there again and again
+		case !c.fits(len(value)): // a name may be given many times
 			return
 		case err == nil:
 			c.w.Bulk(value)
 		default:
-			c.w.Null() // also where there is a filter
+			c.w.Null() // also for a filter
 		}
 	}
 }

@@ -9,10 +9,10 @@ import (
 
 // A Command is a row of the table of commands.
 type Command struct {
-	Name string // lower case: bf.add; of a subcommand only its own word: setname
+	Name string // lower case: bf.add; for a subcommand only its own word: setname
 
-	// Arity counts the arguments with the command's name, and of a subcommand with
-	// both names, as Redis does: n for exactly n, -n for n or more.
+	// Arity is the number of arguments, including the command's name and a
+	// subcommand's, as in Redis: n for exactly n, -n for n or more.
 	Arity int
 
 	Flags      Flags
@@ -22,9 +22,9 @@ type Command struct {
 	// from the end if negative. FirstKey 0: no keys.
 	FirstKey, LastKey, KeyStep int
 
-	// Handler answers: it makes exactly one reply of c.w. The arguments, the
-	// name first, are only there until it returns. It is nil for a row that has
-	// Subcommands and needs one.
+	// Handler executes the command and writes exactly one reply to c.w. The arguments,
+	// the name first, are valid only until it returns. It is nil if the command
+	// requires one of its Subcommands.
 	Handler func(c *Client, args [][]byte)
 
 	Subcommands []*Command
@@ -32,12 +32,12 @@ type Command struct {
 	Summary, Since, Group, Complexity string
 	Arguments                         []Argument
 
-	run runKind // of the commands that batches know
+	run runKind // for commands that can be in a run
 
-	parent *Command // of a subcommand
+	parent *Command // the command of a subcommand
 }
 
-// An Argument is one of a command's, for COMMAND DOCS.
+// An Argument is an argument of a command, for COMMAND DOCS.
 type Argument struct {
 	Name, Type, Token  string // Type: key, string, integer, double, pure-token, oneof, block
 	Optional, Multiple bool
@@ -48,16 +48,16 @@ type Argument struct {
 type Flags uint16
 
 const (
-	Write      Flags = 1 << iota // changes values; refused to a client that may only read
+	Write      Flags = 1 << iota // changes values; refused to read-only clients
 	ReadOnly                     // reads values
 	DenyMemory                   // may need memory
-	Fast                         // takes constant time, or that of its arguments
-	Admin                        // of the server; refused to a client that may only read
+	Fast                         // takes constant time, or time linear in its arguments
+	Admin                        // concerns the server; refused to read-only clients
 	NoAuth                       // allowed before AUTH
 	NoQueue                      // executed at once, also after MULTI
 	Alone                        // executed while no other command is
 	Module                       // of the module bf
-	Loading                      // harmless at any time, as PING
+	Loading                      // harmless at any time, like PING
 	Long                         // takes long: executed on a detour, see detour.go
 	Payload                      // an argument may be as long as a filter
 	Adds                         // adds keys, in a run with others: see batch.go
@@ -67,10 +67,11 @@ const (
 // Has reports whether all flags of want are set.
 func (f Flags) Has(want Flags) bool { return f&want == want }
 
-// A table is all commands by name. It does not change once it is made.
+// A table holds all commands by name. It does not change once made.
 type table map[string]*Command
 
-// newTable makes a table of the rows of commands.go and the texts of commanddocs.go.
+// newTable makes the table from the rows in commands.go and the texts in
+// commanddocs.go.
 func newTable() table {
 	t := table{}
 	for _, r := range commandRows {
@@ -106,7 +107,7 @@ func (t table) listed() []*Command {
 	return slices.DeleteFunc(rows, func(cmd *Command) bool { return cmd.Group == groupRefused })
 }
 
-// fullName is the name as it stands in messages: bf.add, client|setname.
+// fullName returns the name as it appears in messages: bf.add, client|setname.
 func (cmd *Command) fullName() string {
 	if cmd.parent != nil {
 		return cmd.parent.Name + "|" + cmd.Name
@@ -136,10 +137,10 @@ func (cmd *Command) keys(args [][]byte, f func(key []byte)) {
 	}
 }
 
-// longestName is that of the longest name in the table, and room for growth.
+// longestName is the length of the longest name in the table, with room for growth.
 const longestName = 32
 
-// find returns the row of a name in any case, nil if there is none.
+// find returns the row with a name, in any letter case, nil if there is none.
 func (t table) find(name []byte) *Command {
 	var lower [longestName]byte
 	if len(name) > len(lower) {
@@ -148,7 +149,7 @@ func (t table) find(name []byte) *Command {
 	return t[string(lowered(&lower, name))]
 }
 
-// sub returns the row of a subcommand, nil if there is none.
+// sub returns the row of the subcommand with a name, nil if there is none.
 func (cmd *Command) sub(name []byte) *Command {
 	var lower [longestName]byte
 	if len(name) > len(lower) {
@@ -173,7 +174,7 @@ func lowered(scratch *[longestName]byte, name []byte) []byte {
 	return scratch[:len(name)]
 }
 
-// is reports whether arg is the word, which is in upper case, in any case.
+// is reports whether arg is the word, in any letter case. word is in upper case.
 func is(arg []byte, word string) bool {
 	if len(arg) != len(word) {
 		return false

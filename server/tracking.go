@@ -12,42 +12,42 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// maxNotedBytes bounds the table of what tracking clients have read, of the whole
-// server. When it is full, names that were noted are declared changed, which
-// costs their readers a question and never tells them anything wrong.
+// maxNotedBytes bounds the server's table of the names that tracking clients have read.
+// When it is full, noted names are declared changed, which costs their readers another
+// read and is never wrong.
 const maxNotedBytes = 64 << 20
 
-// What a name and a reader in the table are counted as, beyond the name's bytes.
+// What a name and a reader count in the table, in addition to the name's bytes.
 const (
 	nameCost   = 256
 	readerCost = 64
 )
 
-// trackingMode is how a client has asked for invalidations.
+// trackingMode says which invalidations a client has requested.
 type trackingMode uint8
 
 const (
 	trackNothing   trackingMode = iota
-	trackReads                  // of every name that it reads
-	trackOptIn                  // that it reads by the command after CLIENT CACHING YES
-	trackOptOut                 // except by the command after CLIENT CACHING NO
-	trackBroadcast              // of every name with one of its prefixes
+	trackReads                  // for every name that it reads
+	trackOptIn                  // for names read by the command after CLIENT CACHING YES
+	trackOptOut                 // except for names read by the command after CLIENT CACHING NO
+	trackBroadcast              // for every name with one of its prefixes
 )
 
-// tracking is what CLIENT TRACKING and WATCH have set for a client. It belongs to
-// the client's goroutine, but for what says otherwise.
+// tracking is what CLIENT TRACKING and WATCH have set for a client. It belongs to the
+// client's goroutine, except for what says otherwise.
 type tracking struct {
-	on bool // reads have to be looked at, so commands do not go into runs
+	on bool // reads must be noted, so commands do not go into runs
 
 	mode    trackingMode
 	caching string  // what CLIENT CACHING said for the next command: "yes", "no" or ""
 	reader  *reader // nil unless the mode is above trackNothing
 
-	watched      map[string]time.Time // the watched names, and when they end
+	watched      map[string]time.Time // the watched names, and when they expire
 	watchedBytes int
 	broken       atomic.Bool // a watched name has changed; any goroutine may set it
 
-	// For CLIENT LIST: what other goroutines may see.
+	// For CLIENT LIST; other goroutines may read these.
 	shown struct {
 		watched, queued atomic.Int64
 		tracks          atomic.Bool
@@ -56,26 +56,25 @@ type tracking struct {
 	}
 }
 
-// A reader is a client between CLIENT TRACKING ON and OFF. All is guarded by
-// observed.mu.
+// A reader is a client between CLIENT TRACKING ON and OFF, guarded by observed.mu.
 type reader struct {
-	client   *Client // nil when tracking has ended: what the table still has of it counts no more
-	noLoop   bool    // is not told of what it has changed itself
+	client   *Client // nil when tracking has ended: its remaining entries in the table no longer count
+	noLoop   bool    // is not notified of its own changes
 	prefixes []string
 }
 
-// observed is who wants to know of which written name. The names are those of the
-// store; see databases.go.
+// observed holds the observers of written names. Names are those of the store; see
+// databases.go.
 type observed struct {
 	mu        sync.Mutex
 	readers   map[string]map[*reader]struct{} // by the name read
-	bytes     int                             // what readers is counted as
+	bytes     int                             // counted size of readers
 	broadcast map[*reader]struct{}
 	watchers  map[string]map[*Client]struct{}
-	changing  map[string]int // by the name, how many long commands are writing it
+	changing  map[string]int // by name, the number of long commands that are writing it
 }
 
-// startTracking begins a client's tracking, or changes how it goes on.
+// startTracking starts a client's tracking, or changes its mode.
 func (c *Client) startTracking(mode trackingMode, noLoop bool, prefixes []string) {
 	s, o := c.server, &c.server.observed
 	o.mu.Lock()
@@ -98,7 +97,7 @@ func (c *Client) startTracking(mode trackingMode, noLoop bool, prefixes []string
 	c.tracking.decide()
 }
 
-// stopTracking ends a client's tracking.
+// stopTracking stops a client's tracking.
 func (c *Client) stopTracking() {
 	r := c.tracking.reader
 	if r == nil {
@@ -115,7 +114,7 @@ func (c *Client) stopTracking() {
 	c.tracking.decide()
 }
 
-// decide works out whether the reads of the next command have to be noted.
+// decide determines whether the reads of the next command must be noted.
 func (t *tracking) decide() {
 	switch t.mode {
 	case trackReads:
@@ -125,22 +124,22 @@ func (t *tracking) decide() {
 	case trackOptOut:
 		t.on = t.caching != "no"
 	case trackBroadcast:
-		t.on = true // for windows alone
+		t.on = true // only for windows
 	default:
 		t.on = false
 	}
 }
 
-// beforeCall notes what a command will read. It has to be before the command
-// reads: a write in between must find the note.
+// beforeCall notes what a command will read. It is called before the command reads, so
+// that a write in between finds the note.
 func (c *Client) beforeCall(cmd *Command, args [][]byte) {
 	if c.tracking.on && c.tracking.mode != trackBroadcast && cmd.Flags.Has(ReadOnly) {
 		cmd.keys(args, func(key []byte) { c.server.keyRead(c, key) })
 	}
 }
 
-// afterCall tells the client of windows that it has read, and forgets what CLIENT
-// CACHING has said for one command, or for all of a transaction.
+// afterCall invalidates the windows that the client has read, and resets CLIENT
+// CACHING, which holds for one command or one transaction.
 func (c *Client) afterCall(cmd *Command, args [][]byte) {
 	if c.tracking.on && cmd.Flags.Has(ReadOnly) {
 		cmd.keys(args, c.windowRead)
@@ -152,13 +151,13 @@ func (c *Client) afterCall(cmd *Command, args [][]byte) {
 	c.tracking.decide()
 }
 
-// isCaching reports whether this is CLIENT CACHING, the one command that does not end
-// what it has begun.
+// isCaching reports whether this is CLIENT CACHING, the one command that does not reset
+// its own effect.
 func (cmd *Command) isCaching() bool { return cmd.parent != nil && cmd.Name == "caching" }
 
-// windowRead tells a client that tracks, and has read a window, that it has changed:
-// a window forgets as time goes by, without a write that could be told of, so what
-// was read of it is not to be kept.
+// windowRead notifies a tracking client that a window it has just read has changed.
+// Keys in a window expire as time passes, without a write that could be reported, so
+// what was read must not be cached.
 func (c *Client) windowRead(key []byte) {
 	if c.kind(key) != store.Window {
 		return
@@ -177,7 +176,7 @@ func (r *reader) wants(plain string) bool {
 	return slices.ContainsFunc(r.prefixes, func(prefix string) bool { return strings.HasPrefix(plain, prefix) })
 }
 
-// keyRead notes that a client whose tracking is on reads a key.
+// keyRead notes that a client with tracking on reads a key.
 func (s *Server) keyRead(c *Client, key []byte) {
 	o, r := &s.observed, c.tracking.reader
 	o.mu.Lock()
@@ -196,7 +195,7 @@ func (s *Server) keyRead(c *Client, key []byte) {
 	}
 	readers[r] = struct{}{}
 	o.bytes += readerCost
-	for name := range o.readers { // in no order
+	for name := range o.readers { // in random order
 		if o.bytes <= maxNotedBytes {
 			break
 		}
@@ -206,9 +205,10 @@ func (s *Server) keyRead(c *Client, key []byte) {
 	}
 }
 
-// keyWritten tells those that have read or watch a key that it has changed: by c,
-// or by nobody if c is nil, as when it has expired. It is only called while
-// Server.observers is above zero. Any goroutine may call it.
+// keyWritten notifies the clients that have read or watch a key that it has changed. c
+// is the client that changed it, nil if there is none, as when the key has expired.
+// keyWritten is only called while Server.observers is above zero. Any goroutine may
+// call it.
 func (s *Server) keyWritten(c *Client, key []byte) {
 	o := &s.observed
 	o.mu.Lock()
@@ -229,8 +229,8 @@ func (s *Server) keyWritten(c *Client, key []byte) {
 	}
 }
 
-// invalidate tells all that have read a name, c only if it wants to hear of its
-// own doings, and forgets that they have. The caller holds mu.
+// invalidate notifies all readers of a name, c only if it wants to hear of its own
+// changes, and removes them from the table. The caller holds mu.
 func (o *observed) invalidate(c *Client, name string) {
 	readers, ok := o.readers[name]
 	if !ok {
@@ -246,7 +246,7 @@ func (o *observed) invalidate(c *Client, name string) {
 	o.bytes -= nameCost + len(name) + readerCost*len(readers)
 }
 
-// pushInvalid sends a client that a name has changed.
+// pushInvalid sends a client the message that a name has changed.
 func (c *Client) pushInvalid(name string) {
 	c.push(3, func(w *resp.Writer) {
 		w.Push(2)
@@ -256,8 +256,8 @@ func (c *Client) pushInvalid(name string) {
 	})
 }
 
-// watchedNames are the names of a database that are watched and stand for
-// something, or of all databases if db is below zero.
+// watchedNames returns the watched names that exist, in a database, or in all databases
+// if db is negative.
 func (s *Server) watchedNames(db int) (names []string) {
 	s.observed.mu.Lock()
 	defer s.observed.mu.Unlock()
@@ -270,9 +270,9 @@ func (s *Server) watchedNames(db int) (names []string) {
 	return names
 }
 
-// allWritten is for when a whole database is emptied, of which these names were
-// watched. Those that track are told that they know nothing any more, as Redis does,
-// whatever the database.
+// allWritten is called when a database has been emptied in which these names were
+// watched. All tracking clients are told to drop everything, as in Redis, whatever the
+// database.
 func (s *Server) allWritten(watched []string) {
 	o := &s.observed
 	o.mu.Lock()
@@ -303,8 +303,8 @@ func (s *Server) allWritten(watched []string) {
 	}
 }
 
-// watch makes the client's next EXEC fail if the key changes before. It is false
-// if the client watches too much.
+// watch makes the client's next EXEC fail if the key changes before it. It returns
+// false if the client watches too much.
 func (c *Client) watch(key []byte) bool {
 	t, o := &c.tracking, &c.server.observed
 	if _, ok := t.watched[string(key)]; ok {
@@ -356,8 +356,8 @@ func (c *Client) unwatch() {
 	t.shown.watched.Store(0)
 }
 
-// watchBroken reports whether something watched has changed. That a name has
-// ended is seen by the clock: the word of it may still be on its way.
+// watchBroken reports whether a watched name has changed. Expiry is checked by the
+// clock, as its notification may not have arrived yet.
 func (c *Client) watchBroken() bool {
 	if c.tracking.broken.Load() {
 		return true
@@ -371,20 +371,19 @@ func (c *Client) watchBroken() bool {
 	return false
 }
 
-// clientGone forgets all that the client tracks and watches. The client executes
-// nothing any more.
+// clientGone stops all tracking and watching of a client that has been closed.
 func (s *Server) clientGone(c *Client) {
 	c.stopTracking()
 	c.unwatch()
 }
 
-// maxPrefixes and maxPrefixBytes bound what every write is compared with.
+// maxPrefixes and maxPrefixBytes bound the prefixes that every write is compared with.
 const (
 	maxPrefixes    = 64
 	maxPrefixBytes = 1 << 10
 )
 
-// clientTracking is CLIENT TRACKING ON|OFF [PREFIX p]... [BCAST] [OPTIN|OPTOUT]
+// clientTracking executes CLIENT TRACKING ON|OFF [PREFIX p]... [BCAST] [OPTIN|OPTOUT]
 // [NOLOOP].
 func (c *Client) clientTracking(args [][]byte) {
 	mode, noLoop := trackReads, false
@@ -437,13 +436,13 @@ func (c *Client) clientTracking(args [][]byte) {
 		return
 	}
 	if mode == trackBroadcast && len(prefixes) == 0 && (c.tracking.reader == nil || len(c.trackedPrefixes()) == 0) {
-		prefixes = []string{""} // every name has it
+		prefixes = []string{""} // every name has this prefix
 	}
 	c.startTracking(mode, noLoop, prefixes)
 	c.w.SimpleString("OK")
 }
 
-// refuseTracking returns the error for tracking that cannot be, or "".
+// refuseTracking returns the error for invalid options of tracking, or "".
 func (c *Client) refuseTracking(mode trackingMode, prefixes []string) string {
 	was := c.tracking.mode
 	switch {
@@ -479,7 +478,7 @@ func (c *Client) trackedPrefixes() []string {
 	if c.tracking.reader == nil {
 		return nil
 	}
-	return slices.Clone(c.tracking.reader.prefixes) // nobody else writes them
+	return slices.Clone(c.tracking.reader.prefixes) // only this goroutine writes them
 }
 
 func (c *Client) clientTrackingInfo(args [][]byte) {

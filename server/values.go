@@ -12,7 +12,7 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// existing reports whether the key exists, and answers null if not.
+// existing reports whether the key exists, and replies with null if not.
 func (c *Client) existing(key []byte) bool {
 	if c.kind(key) == store.None {
 		c.w.Null()
@@ -64,10 +64,10 @@ func (c *Client) objectRefCount(args [][]byte) {
 	}
 }
 
-// keyCost is what Redis takes for a key, beyond its name and its value.
+// keyCost is the memory that Redis uses for a key, in addition to its name and value.
 const keyCost = 30
 
-// memoryUsage is MEMORY USAGE key [SAMPLES n]. The samples are for values of many
+// memoryUsage executes MEMORY USAGE key [SAMPLES n]. Samples are for values with many
 // parts, which we do not have.
 func (c *Client) memoryUsage(args [][]byte) {
 	if len(args) > 3 {
@@ -128,7 +128,7 @@ func (c *Client) dump(args [][]byte) {
 		c.w.Error("ERR DUMP writes RedisBloom's format, which has no room for a filter of another kind; BF.SCANDUMP and BF.LOADCHUNK carry it to another Bloomery")
 		return
 	}
-	// What RESTORE would not take is not answered. The bits are nearly all of it.
+	// Refuse a dump that RESTORE would refuse. The bits are nearly all of it.
 	size := dumpOverhead * uint64(1+len(info.Layers))
 	for _, layer := range info.Layers {
 		size += layer.Bytes
@@ -153,10 +153,11 @@ func (c *Client) dump(args [][]byte) {
 	c.bulk(payload.Bytes())
 }
 
-// dumpOverhead is more than what a layer, and the rest of a dump, take beside bits.
+// dumpOverhead is more than a layer, or the rest of a dump, takes in addition to the
+// bits.
 const dumpOverhead = 128
 
-// grants are the store's Grant and Release, nil where it has none.
+// grants returns the store's Grant and Release, nil if it has none.
 func (s *Server) grants() (grant func(bytes uint64) error, release func(bytes uint64)) {
 	if g, ok := s.store.(store.Grantor); ok {
 		return g.Grant, g.Release
@@ -164,7 +165,7 @@ func (s *Server) grants() (grant func(bytes uint64) error, release func(bytes ui
 	return nil, nil
 }
 
-// chainOf copies a filter of RedisBloom's kind, by its dump.
+// chainOf copies a filter of RedisBloom's kind, through its dump.
 func (s *Server) chainOf(filter store.Filter) (*redisbloom.Filter, error) {
 	next, chunk, err := filter.Dump(0)
 	if err != nil {
@@ -192,11 +193,11 @@ func (s *Server) chainOf(filter store.Filter) (*redisbloom.Filter, error) {
 	}
 }
 
-// restoreOptions are RESTORE's.
+// restoreOptions are the options of RESTORE.
 type restoreOptions struct{ replace, absolute bool }
 
-// parseRestore reads [REPLACE] [ABSTTL] [IDLETIME n | FREQ n]. The last two are of no
-// use here.
+// parseRestore reads [REPLACE] [ABSTTL] [IDLETIME n | FREQ n]. The last two have no
+// effect here.
 func parseRestore(words [][]byte) (o restoreOptions, refusal string) {
 	used := ""
 	for i := 0; i < len(words); i++ {
@@ -229,7 +230,7 @@ func parseRestore(words [][]byte) (o restoreOptions, refusal string) {
 	return o, ""
 }
 
-// restore is RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME n] [FREQ n].
+// restore executes RESTORE key ttl payload [REPLACE] [ABSTTL] [IDLETIME n] [FREQ n].
 func (c *Client) restore(args [][]byte) {
 	o, refusal := parseRestore(args[4:])
 	ttl, ok := integer(args[2])
@@ -281,7 +282,7 @@ func (c *Client) restore(args [][]byte) {
 
 const textBusy = "BUSYKEY Target key name already exists."
 
-// loadChain makes a filter of a chain.
+// loadChain creates a filter from a chain.
 func (c *Client) loadChain(name string, chain *redisbloom.Filter) error {
 	s := c.server
 	filter, err := s.store.Load(s.ctx, name, chain.Header())

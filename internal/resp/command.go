@@ -6,13 +6,13 @@ import (
 	"math"
 )
 
-// ErrIncomplete is [Parser.Next]'s: the bytes so far begin a command and do not
-// end it. It is the ordinary end of a batch, not a fault.
+// ErrIncomplete is the error of [Parser.Next] for the beginning of a command. It is the
+// ordinary end of a batch, not a fault.
 var ErrIncomplete = errors.New("resp: command not complete yet")
 
-// A ProtocolError says why bytes are no command. What follows them cannot be
-// made sense of, so the connection has to be closed; Redis first answers with
-// the text of Error behind "ERR ".
+// A ProtocolError says why bytes are not a command. What follows them cannot be parsed,
+// so the connection must be closed; Redis first replies with "ERR " and the text of
+// Error.
 type ProtocolError string
 
 func (e ProtocolError) Error() string { return "Protocol error: " + string(e) }
@@ -29,8 +29,8 @@ const (
 	LimitCommandBytes
 )
 
-// The words are Redis's, except for the last one: Redis closes a connection
-// that sends too big a command without a word.
+// The texts are Redis's, except for the last one: Redis silently closes a connection
+// that sends too big a command.
 const (
 	errArgs             = ProtocolError("invalid multibulk length")
 	errArgsUnknown      = ProtocolError("unauthenticated multibulk length")
@@ -51,13 +51,13 @@ type Limits struct {
 	InlineBytes  int // an inline command, without the LF; default 64 KiB
 	CommandBytes int // a command as it comes over the wire; default 1 GiB
 
-	// TakesPayload, if it is not nil, says which commands, by name, may have an
-	// argument of PayloadBytes where that is more than BulkBytes.
+	// TakesPayload, if not nil, reports whether the command with a name may have an
+	// argument of PayloadBytes, if that is more than BulkBytes.
 	TakesPayload func(name []byte) bool
 	PayloadBytes int
 
-	// Unauthenticated makes the errors for Args and BulkBytes say that they hold
-	// until the client has authenticated.
+	// Unauthenticated makes the errors for Args and BulkBytes say that these limits
+	// hold until the client has authenticated.
 	Unauthenticated bool
 }
 
@@ -71,37 +71,36 @@ const (
 	defaultCommandBytes = 1 << 30
 )
 
-// UnauthenticatedLimits returns Redis's limits for clients that have to send a
-// password and have not yet. A command then takes at most 164 KB.
+// UnauthenticatedLimits returns Redis's limits for clients that have not sent the
+// required password yet. A command then takes at most 164 KB.
 func UnauthenticatedLimits() Limits {
 	return Limits{Args: 10, BulkBytes: 16 << 10, Unauthenticated: true}
 }
 
-// maxCountLine is how long a line with a count may be, without its CR LF. Such a
-// length makes no sense, but is where Redis changes its words.
+// maxCountLine is the longest line with a count, without its CR LF. So long a count is
+// absurd, but this is where Redis's error changes.
 const maxCountLine = 64 << 10
 
-// A Parser finds the commands in what one client sends. It keeps no bytes and
-// allocates nothing, however long a command claims to be. The zero Parser has
-// the default limits.
+// A Parser finds the commands in the input of one client. It keeps no bytes and
+// allocates nothing, however long a command claims to be. The zero Parser has the
+// default limits.
 type Parser struct {
 	limits   Limits // as given to SetLimits, without zeros
 	exceeded Limit
 	progress
 }
 
-// The progress through a command of which a part has come. Offsets count from
-// its first byte; all is zero between commands.
+// The progress through an incomplete command. Offsets count from its first byte; all
+// fields are zero between commands.
 type progress struct {
-	need    int // how many bytes it takes to know more
+	need    int // how many bytes Next needs to make progress
 	at      int // where the next argument begins
-	left    int // how many arguments begin at or behind at; 0 before they are counted
-	scanned int // up to where the line that began last has no end
+	left    int // how many arguments begin at or after at; 0 before the count is read
+	scanned int // up to where the current line has no end
 }
 
-// SetLimits changes the limits from the next call of Next on, as when a client
-// has authenticated. A command of which a part has come is looked at again from
-// its start.
+// SetLimits changes the limits for the next calls of Next, as when a client has
+// authenticated. An incomplete command is parsed again from its start.
 func (p *Parser) SetLimits(l Limits) {
 	set := func(field *int, standard int) {
 		if *field <= 0 {
@@ -116,19 +115,18 @@ func (p *Parser) SetLimits(l Limits) {
 	*p = Parser{limits: l}
 }
 
-// Next takes the first command off buf: it appends its arguments to args and
-// returns how many bytes of buf it was. The arguments are slices of buf, and
-// live as long as its bytes. A command without arguments is to be ignored: it
-// is an empty line, or an array of no or fewer elements.
+// Next parses the first command in buf: it appends the arguments to args and returns
+// how many bytes of buf the command took. The arguments are slices of buf, valid as
+// long as its bytes. Ignore a command without arguments: it is an empty line, or an
+// array of zero or fewer elements.
 //
-// The error is nil, [ErrIncomplete] or a [ProtocolError]; if it is not nil, the
-// arguments are those that args had, and used is 0. After ErrIncomplete, Next
-// wants to see the same bytes again with more behind them, perhaps elsewhere in
-// memory, and goes on where it stopped. After a ProtocolError, the parser and
-// the bytes are of no use any more.
+// The error is nil, [ErrIncomplete] or a [ProtocolError]; if it is not nil, args is
+// returned unchanged, and used is 0. After ErrIncomplete, call Next with the same bytes
+// followed by more; they may have moved in memory, and Next continues where it stopped.
+// After a ProtocolError, the parser and the bytes are useless.
 //
-// Quotes and escapes of inline commands are undone in place: the bytes of such a
-// command have changed when Next returns its arguments.
+// Quotes and escapes of inline commands are undone in place: Next changes the bytes of
+// such a command.
 func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, used int, err error) {
 	if p.limits.Args == 0 {
 		p.SetLimits(Limits{})
@@ -138,9 +136,9 @@ func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, used int, err er
 		return args, 0, ErrIncomplete
 	}
 	if p.left > 0 {
-		// Walk over what has come; when all has, the arguments are cut in one go
-		// from the start. So a command costs two walks over its lengths at most,
-		// and nothing has to be kept of buf.
+		// Walk over what has arrived; when the command is complete, cut its arguments
+		// in one pass from the start. So a command takes at most two walks over its
+		// lengths, and nothing of buf needs to be kept.
 		if _, _, err := p.arguments(buf, args, p.at, p.left, false); err != nil {
 			return args, 0, err
 		}
@@ -160,14 +158,13 @@ func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, used int, err er
 	return out, used, nil
 }
 
-// Need returns, after ErrIncomplete, how many bytes buf must have for Next to
-// get further: often just one more, in the middle of an argument all of it. The
-// client has claimed this number, within the limits; memory should follow what
-// has come.
+// Need returns, after ErrIncomplete, how many bytes buf must have for Next to make
+// progress: often just one more, but within an argument all of the argument. The client
+// claimed this number, within the limits; let memory follow what has arrived instead.
 func (p *Parser) Need() int { return p.need }
 
-// Exceeded returns, after a ProtocolError, the limit that was in the way and its
-// value, or NoLimit if the bytes are wrong whatever the limits.
+// Exceeded returns, after a ProtocolError, the limit that was exceeded and its value,
+// or NoLimit if the bytes are invalid under any limits.
 func (p *Parser) Exceeded() (limit Limit, most int) {
 	l := &p.limits
 	return p.exceeded, [...]int{0, l.Args, l.BulkBytes, l.PayloadBytes, l.InlineBytes, l.CommandBytes}[p.exceeded]
@@ -184,8 +181,8 @@ func (p *Parser) array(buf []byte, args [][]byte) (out [][]byte, used int, err e
 	return p.arguments(buf, args, next, count, true)
 }
 
-// arguments goes over the count arguments that begin at offset at, appends them
-// to args if told to keep them, and returns where they end.
+// arguments walks over the count arguments that begin at offset at, appends them to
+// args if keep is set, and returns where they end.
 func (p *Parser) arguments(buf []byte, args [][]byte, at, count int, keep bool) (out [][]byte, end int, err error) {
 	for left := count; left > 0; left-- {
 		var size, start int
@@ -201,7 +198,7 @@ func (p *Parser) arguments(buf []byte, args [][]byte, at, count int, keep bool) 
 		if size > p.limits.CommandBytes-start-len("\r\n") {
 			return args, 0, p.over(LimitCommandBytes, errCommandBytes)
 		}
-		// Redis does not look at the CR LF behind an argument either.
+		// Redis does not check the CR LF after an argument either.
 		next := start + size + len("\r\n")
 		if next > len(buf) {
 			p.at, p.left, p.need = at, left, next
@@ -215,9 +212,9 @@ func (p *Parser) arguments(buf []byte, args [][]byte, at, count int, keep bool) 
 	return args, at, nil
 }
 
-// usualCount reads the count of a line as clients write it: a type byte, one to
-// nine digits without leading zeros, CR LF. It returns where the next line
-// begins, or 0 if the line is unusual or not all there.
+// usualCount reads the count of a line as clients write it: a type byte, one to nine
+// digits without leading zeros, CR LF. It returns where the next line begins, or 0 if
+// the line is unusual or incomplete.
 func usualCount(buf []byte, at int) (count, next int) {
 	for i := at + 1; i < len(buf) && i <= at+10; i++ {
 		digit := buf[i] - '0'
@@ -251,8 +248,8 @@ func (p *Parser) arrayCount(buf []byte) (count, next int, err error) {
 	return int(max(n, 0)), end + 2, nil
 }
 
-// bulkCount is arrayCount for the line of an argument, which may begin with
-// anything but the right byte.
+// bulkCount is arrayCount for the line of an argument, whose first byte is not checked
+// yet.
 func (p *Parser) bulkCount(buf []byte, at int) (count, next int, err error) {
 	switch {
 	case at >= len(buf):
@@ -275,8 +272,8 @@ func (p *Parser) bulkCount(buf []byte, at int) (count, next int, err error) {
 	return int(n), end + 2, nil
 }
 
-// bulkOver returns the error for an argument of n bytes, whose line is at offset at,
-// if that is more than the limit.
+// bulkOver returns the error for an argument of n bytes, whose line is at offset at, if
+// n exceeds the limit.
 func (p *Parser) bulkOver(buf []byte, at int, n int64) error {
 	switch {
 	case n <= int64(p.limits.BulkBytes):
@@ -291,8 +288,8 @@ func (p *Parser) bulkOver(buf []byte, at int, n int64) error {
 	return nil
 }
 
-// firstArgument returns the name of the command that buf begins with, or nil if it
-// is not all there. What has come of the command was found to be right.
+// firstArgument returns the name of the command that buf begins with, or nil if it is
+// incomplete. What has arrived of the command is known to be valid.
 func firstArgument(buf []byte) []byte {
 	_, rest, _ := bytes.Cut(buf, []byte{'\r'})
 	if len(rest) < 2 { // the LF, and the first byte of the argument's line
@@ -307,7 +304,7 @@ func firstArgument(buf []byte) []byte {
 	return buf[begin:][:n]
 }
 
-// over notes that there is more than a limit allows, and returns the words for it.
+// over notes that a limit is exceeded, and returns the error for it.
 func (p *Parser) over(limit Limit, words ProtocolError) ProtocolError {
 	p.exceeded = limit
 	return words
@@ -321,12 +318,12 @@ func (p *Parser) errArgs() ProtocolError {
 	return p.over(LimitArgs, errArgs)
 }
 
-// lineEnd returns where the delimiter is that ends the line that begins at
-// offset at: an LF, or a CR, which counts when there is a byte behind it. With
-// more than most bytes before the delimiter, the error is tooLong, about the limit.
+// lineEnd returns the position of the delimiter that ends the line at offset at: an LF,
+// or a CR, which counts once a byte follows it. With more than most bytes before the
+// delimiter, the error is tooLong, for the limit.
 //
-// Every check is on positions, never on how much has come, so that a client gets
-// the same answer however its bytes are cut.
+// Every check is on positions, never on how much has arrived, so that a client gets the
+// same reply however its bytes are split.
 func (p *Parser) lineEnd(buf []byte, at int, delimiter byte, most int, limit Limit, tooLong ProtocolError) (int, error) {
 	behind := 1
 	if delimiter == '\r' {
@@ -355,8 +352,8 @@ func (p *Parser) lineEnd(buf []byte, at int, delimiter byte, most int, limit Lim
 	return 0, ErrIncomplete
 }
 
-// parseInteger reads an integer as Redis does, without spaces, plus signs and
-// leading zeros. It is false for what is none or has more than 64 bits.
+// parseInteger reads an integer as Redis does, without spaces, plus signs and leading
+// zeros. It returns false for anything else, and for more than 64 bits.
 func parseInteger(text []byte) (n int64, ok bool) {
 	digits, negative := bytes.CutPrefix(text, []byte{'-'})
 	if len(digits) == 0 || len(digits) > len("9223372036854775807") || digits[0] == '0' && len(text) > 1 {

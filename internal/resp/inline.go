@@ -30,16 +30,16 @@ func (p *Parser) inline(buf []byte, args [][]byte) (out [][]byte, used int, err 
 	}
 }
 
-// unquote reads the word that begins at offset at, and returns it and where it
-// ends. The word is written over itself: undone escapes are shorter. It is false
-// for a quote that does not end, or that ends in the middle of a word.
+// unquote reads the word that begins at offset at, and returns it and where it ends. It
+// decodes the word in place: escapes only become shorter. It returns false for a quote
+// that is not closed, or that is closed in the middle of a word.
 //
-// A quote may begin in the middle of a word. Inside "..." there are the escapes
-// \n \r \t \b \a \xHH, and a backslash before any other byte stands for that
-// byte; inside '...' there is \' alone.
+// A quote may open in the middle of a word. Inside "..." the escapes are \n \r \t \b \a
+// \xHH, and a backslash before any other byte means that byte; inside '...' the only
+// escape is \'.
 func unquote(line []byte, at int) (word []byte, next int, ok bool) {
 	r, w := at, at // read, write
-	var quote byte // the one that is open, or 0
+	var quote byte // the open quote, or 0
 	for ; r < len(line); r++ {
 		c := line[r]
 		switch {
@@ -84,7 +84,7 @@ func unescape(c byte) byte {
 	return c
 }
 
-// isSpace is isspace of C. Only some of these end a word.
+// isSpace is C's isspace. Only some of these end a word.
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' }
 
 func isHex(c byte) bool {

@@ -11,7 +11,7 @@ import (
 
 // Errors of [ReplyReader.Read].
 var (
-	// ErrReply: the bytes are no reply. The reader is lost in the stream.
+	// ErrReply: the bytes are not a reply. The reader has lost its place in the stream.
 	ErrReply = errors.New("resp: not a reply")
 
 	// ErrReplyLimit: the reply is larger than [ReplyLimits] allow.
@@ -27,7 +27,7 @@ const (
 	Integer      Kind = ':'
 	Bulk         Kind = '$'
 	Array        Kind = '*'
-	// RESP3 alone has these.
+	// Only RESP3 has these.
 	Null      Kind = '_'
 	Bool      Kind = '#'
 	Double    Kind = ','
@@ -38,11 +38,11 @@ const (
 	Set       Kind = '~'
 	Push      Kind = '>'
 
-	attribute Kind = '|' // no reply, but before one
+	attribute Kind = '|' // precedes a reply
 )
 
-// A Reply is one reply, with its type on the wire. Which fields it uses follows
-// from its Kind; the others are zero.
+// A Reply is one reply, with its type on the wire. Its Kind determines which fields are
+// used; the others are zero.
 type Reply struct {
 	Kind Kind
 
@@ -60,25 +60,25 @@ type Reply struct {
 	Attributes []Reply
 }
 
-// ReplyLimits bound what a server can make a reader hold. A field that is zero
-// or less stands for that of [DefaultReplyLimits].
+// ReplyLimits bound what a server can make a reader hold. Fields that are zero or less
+// mean those of [DefaultReplyLimits].
 type ReplyLimits struct {
 	Bytes int // a reply as it comes over the wire
 	Items int // replies in a reply, however deep
 	Depth int // replies around a reply
 }
 
-// DefaultReplyLimits leave room for the longest string of Redis.
+// DefaultReplyLimits leave room for Redis's longest string.
 var DefaultReplyLimits = ReplyLimits{Bytes: 1 << 30, Items: 1 << 20, Depth: 32}
 
-// maxReplyLine is how long a line of a reply may be, with its CR LF.
+// maxReplyLine is the longest line of a reply, with its CR LF.
 const maxReplyLine = 64 << 10
 
 // A ReplyReader reads replies of both protocols from a stream.
 type ReplyReader struct {
 	in     *bufio.Reader
 	limits ReplyLimits
-	left   ReplyLimits // for the reply that is being read
+	left   ReplyLimits // for the current reply
 }
 
 // NewReplyReader returns a reader of what in yields. It reads ahead.
@@ -94,10 +94,10 @@ func NewReplyReader(in io.Reader, limits ReplyLimits) *ReplyReader {
 	return &ReplyReader{in: bufio.NewReaderSize(in, maxReplyLine), limits: limits}
 }
 
-// Read returns the next reply. At the end of the stream the error is io.EOF, in
-// the middle of a reply io.ErrUnexpectedEOF; else it is that of the stream, or
-// wraps [ErrReply] or [ErrReplyLimit]. What a reply claims to hold takes no
-// memory before it has come.
+// Read returns the next reply. At the end of the stream the error is io.EOF, in the
+// middle of a reply io.ErrUnexpectedEOF; otherwise it is that of the stream, or wraps
+// [ErrReply] or [ErrReplyLimit]. Memory is allocated as the reply arrives, never for
+// what it claims to hold.
 func (r *ReplyReader) Read() (Reply, error) {
 	if _, err := r.in.Peek(1); err != nil {
 		return Reply{}, err
@@ -110,7 +110,7 @@ func (r *ReplyReader) Read() (Reply, error) {
 	return reply, err
 }
 
-// read reads one reply, or one inside another.
+// read reads one reply, or a nested one.
 func (r *ReplyReader) read() (Reply, error) {
 	var attributes []Reply
 	for {
@@ -136,8 +136,8 @@ func (r *ReplyReader) read() (Reply, error) {
 	}
 }
 
-// fill reads what the kind of the reply asks for. The line is what follows the
-// first byte.
+// fill reads the rest of a reply, according to its kind. line is what follows the first
+// byte.
 func (r *ReplyReader) fill(reply *Reply, line []byte) error {
 	ok := true
 	var err error
@@ -183,7 +183,7 @@ func (r *ReplyReader) bulk(reply *Reply, line []byte) error {
 		return fmt.Errorf("%w: bad length %.40q", ErrReply, line)
 	}
 	if n > int64(r.left.Bytes) {
-		return fmt.Errorf("%w: a string of %d bytes, %d are left", ErrReplyLimit, n, r.left.Bytes)
+		return fmt.Errorf("%w: a string of %d bytes, %d remain", ErrReplyLimit, n, r.left.Bytes)
 	}
 	r.left.Bytes -= int(n)
 	text, err := r.bytes(int(n))
@@ -193,7 +193,7 @@ func (r *ReplyReader) bulk(reply *Reply, line []byte) error {
 	end, err := r.line()
 	switch {
 	case errors.Is(err, ErrReply) || err == nil && len(end) > 0:
-		return fmt.Errorf("%w: no CR LF behind a string of %d bytes", ErrReply, n)
+		return fmt.Errorf("%w: no CR LF after a string of %d bytes", ErrReply, n)
 	case err != nil:
 		return err
 	}
@@ -207,7 +207,7 @@ func (r *ReplyReader) bulk(reply *Reply, line []byte) error {
 	return nil
 }
 
-// items reads the replies whose count is on the line, in units of each.
+// items reads the replies whose count, in units of each, is on the line.
 func (r *ReplyReader) items(reply *Reply, line []byte, each int) error {
 	n, ok := parseInteger(line)
 	if n == -1 && reply.Kind == Array {
@@ -218,10 +218,10 @@ func (r *ReplyReader) items(reply *Reply, line []byte, each int) error {
 		return fmt.Errorf("%w: bad count %.40q", ErrReply, line)
 	}
 	if n > int64(r.left.Items/each) {
-		return fmt.Errorf("%w: %d items more, %d are left", ErrReplyLimit, n, r.left.Items/each)
+		return fmt.Errorf("%w: %d more items, %d remain", ErrReplyLimit, n, r.left.Items/each)
 	}
 	if r.left.Depth == 0 {
-		return fmt.Errorf("%w: items in items, more than %d deep", ErrReplyLimit, r.limits.Depth)
+		return fmt.Errorf("%w: replies nested more than %d deep", ErrReplyLimit, r.limits.Depth)
 	}
 	r.left.Items -= int(n) * each
 	r.left.Depth--
@@ -258,7 +258,7 @@ func (r *ReplyReader) line() ([]byte, error) {
 	return text[:len(text)-1], nil
 }
 
-// bytes reads n bytes. It makes room as they come.
+// bytes reads n bytes. It makes room as they arrive.
 func (r *ReplyReader) bytes(n int) ([]byte, error) {
 	var text []byte
 	for len(text) < n {
@@ -282,7 +282,7 @@ func parseDouble(text string) (float64, bool) {
 			}
 		}
 	}
-	if text == "-nan" { // of printf
+	if text == "-nan" { // as printf writes it
 		text = "nan"
 	}
 	f, err := strconv.ParseFloat(text, 64)

@@ -5,19 +5,18 @@ import (
 	"strconv"
 )
 
-// A Writer appends replies to Buf. A reply is one call, or for arrays and the
-// like one call that gives the count and then as many replies. The Writer does
-// not check that the counts are right.
+// A Writer appends replies to Buf. A reply is one call; an array or the like is one
+// call with the count, followed by that many replies. The Writer does not check counts.
 //
-// What RESP2 has no type for is written as Redis writes it there. Nothing is
-// allocated but Buf.
+// Types that RESP2 lacks are written as Redis does in RESP2. Nothing but Buf is
+// allocated.
 type Writer struct {
 	Buf      []byte
-	Protocol int // 3 for RESP3; else RESP2. It can change between replies.
+	Protocol int // 3 for RESP3, else RESP2; may change between replies
 }
 
-// SimpleString writes a short text such as OK. A CR or LF in it becomes a space,
-// as it would end the reply.
+// SimpleString writes a short text such as OK. A CR or LF in it, which would end the
+// reply, becomes a space.
 func (w *Writer) SimpleString(text string) { w.line('+', text) }
 
 // Error writes an error. The text's first word is its code, in most cases ERR.
@@ -30,21 +29,21 @@ func (w *Writer) Integer(n int64) {
 	w.crlf()
 }
 
-// Bulk writes a string of any bytes.
+// Bulk writes a string of arbitrary bytes.
 func (w *Writer) Bulk(value []byte) {
 	w.count('$', len(value))
 	w.Buf = append(w.Buf, value...)
 	w.crlf()
 }
 
-// BulkString is Bulk of a string.
+// BulkString is Bulk for a string.
 func (w *Writer) BulkString(value string) {
 	w.count('$', len(value))
 	w.Buf = append(w.Buf, value...)
 	w.crlf()
 }
 
-// Null writes that there is no such value, where there could be a string.
+// Null writes a null in place of a string.
 func (w *Writer) Null() {
 	if w.Protocol == 3 {
 		w.Buf = append(w.Buf, "_\r\n"...)
@@ -53,7 +52,7 @@ func (w *Writer) Null() {
 	}
 }
 
-// NullArray writes that there is no such value, where there could be an array.
+// NullArray writes a null in place of an array.
 func (w *Writer) NullArray() {
 	if w.Protocol == 3 {
 		w.Buf = append(w.Buf, "_\r\n"...)
@@ -62,7 +61,7 @@ func (w *Writer) NullArray() {
 	}
 }
 
-// Bool writes a truth value, in RESP2 as the integer 0 or 1.
+// Bool writes a boolean, in RESP2 as the integer 0 or 1.
 func (w *Writer) Bool(value bool) {
 	switch {
 	case w.Protocol == 3 && value:
@@ -104,13 +103,12 @@ func (w *Writer) Map(n int) {
 // Set begins a set of n replies, in RESP2 an array.
 func (w *Writer) Set(n int) { w.countOr('~', n) }
 
-// Push begins a message of n replies that no command asked for, in RESP2 an
-// array.
+// Push begins an out-of-band message of n replies, in RESP2 an array.
 func (w *Writer) Push(n int) { w.countOr('>', n) }
 
-// Verbatim writes a text that is to be shown as it is. The format has three
-// letters, such as txt; others are a bug of the caller and panic. In RESP2 it is
-// a bulk string without the format.
+// Verbatim writes a text to be shown as it is. The format has three letters, such as
+// txt; any other length is the caller's bug and panics. In RESP2 it is a bulk string
+// without the format.
 func (w *Writer) Verbatim(format, text string) {
 	if len(format) != 3 {
 		panic("resp: the format of a verbatim string must have 3 bytes, not " + strconv.Itoa(len(format)))
@@ -135,7 +133,7 @@ func (w *Writer) line(kind byte, text string) {
 	w.crlf()
 }
 
-// countOr is count, in RESP2 of an array.
+// countOr is count, in RESP2 as an array.
 func (w *Writer) countOr(kind byte, n int) {
 	if w.Protocol != 3 {
 		kind = '*'
@@ -150,11 +148,10 @@ func (w *Writer) count(kind byte, n int) {
 
 func (w *Writer) crlf() { w.Buf = append(w.Buf, '\r', '\n') }
 
-// appendDouble appends value as Redis does since 7.2: the fewest digits that
-// mean it, in the notation of the fpconv library. Scientific notation, with no
-// zeros before the exponent, is for numbers with more than seven zeros behind
-// their digits, and for those with seven or more decimals that are below 0.001 or
-// not below 10000.
+// appendDouble appends value as Redis does since 7.2: the fewest digits that identify
+// it, in the notation of the fpconv library. Scientific notation, with no leading zeros
+// in the exponent, is for numbers with more than seven zeros after their digits, and
+// for those with seven or more decimals that are below 0.001 or at least 10000.
 func appendDouble(dst []byte, value float64) []byte {
 	switch {
 	case math.IsNaN(value):
@@ -185,10 +182,10 @@ func appendDouble(dst []byte, value float64) []byte {
 	}
 	digits := text[:1]
 	if mark > 1 {
-		text[1] = text[0] // over the point
+		text[1] = text[0] // over the decimal point
 		digits = text[1:mark]
 	}
-	zeros := exponent - len(digits) + 1 // behind the digits; below 0, as many are decimals
+	zeros := exponent - len(digits) + 1 // after the digits; if negative, the number of decimals
 	switch {
 	case zeros >= 0 && magnitude < len(digits)+7:
 		dst = append(dst, digits...)
