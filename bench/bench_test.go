@@ -14,9 +14,9 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// TestMeasure lets every library through one short comparison. It fails (in
-// measure) when one does not find a key that was added, as when a key is laid out
-// wrongly; and here when a figure is missing or the filter is not the one asked for.
+// TestMeasure runs every library through one short comparison. It fails (in
+// measure) if one does not find a key that was added, as when keys are laid out
+// wrongly, and here if a figure is missing or the filter is not the one asked for.
 func TestMeasure(t *testing.T) {
 	r := measure(30_000, options{rate: 0.01, rounds: 1}, filterLibrary, libraries)
 	for _, e := range r.entrants {
@@ -64,7 +64,7 @@ func TestTouch(t *testing.T) {
 		memory[i] = 0
 	}
 	twin := unsafe.Slice((*byte)(unsafe.Pointer(&make([]uint64, len(memory)/8)[0])), len(memory))
-	hashes = hashes[:40+touchAhead] // few, so that a wrong line is seen
+	hashes = hashes[:40+touchAhead] // few, so that a wrong line shows
 	touchTwo(&memory[0], 100, &hashes[0], 40)
 	touchTwoGo(twin, 100, hashes[:40])
 	if !slices.Equal(memory, twin) {
@@ -102,7 +102,7 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-// lockedFilter stands in for a filter that many goroutines may use.
+// lockedFilter stands in for a filter that is safe for concurrent use.
 type lockedFilter struct {
 	*bloom.Filter
 	mutex sync.Mutex
@@ -149,8 +149,8 @@ func TestSignificant(t *testing.T) {
 	}
 }
 
-// The charts of README.md are those that docs/speed.tsv gives. After a change of
-// how they look, `make charts` draws them again.
+// The charts in docs/ are up to date with docs/speed.tsv and with the code that
+// draws them. If not, `make charts` draws them again.
 func TestCharts(t *testing.T) {
 	const docs = "../docs"
 	figures, err := os.ReadFile(filepath.Join(docs, speedFile))
@@ -184,7 +184,7 @@ func TestCharts(t *testing.T) {
 	}
 }
 
-// A measurement gives a chart with a point for every curve, size and operation.
+// A measurement yields a point for every curve, size and operation.
 func TestMeasureSpeeds(t *testing.T) {
 	dir := t.TempDir()
 	if err := measureSpeeds(dir, options{rate: 0.01, rounds: 1, sizes: []uint64{1000, 20_000}}); err != nil {

@@ -2,8 +2,8 @@ package main
 
 import bitsandblooms "github.com/bits-and-blooms/bloom/v3"
 
-// newBitsAndBlooms is the textbook filter that most Go programs use. It hashes by
-// itself (MurmurHash3, 256 bits).
+// newBitsAndBlooms is the textbook filter that most Go programs use. It hashes the
+// keys itself (MurmurHash3, 256 bits).
 func newBitsAndBlooms(n uint64, p float64) *contender {
 	f := bitsandblooms.NewWithEstimates(uint(n), p)
 	return &contender{

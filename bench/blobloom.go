@@ -5,8 +5,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// newBlobloom is a blocked filter, one cache line per key. It takes hashes; keys go
-// through XXH3.
+// newBlobloom is a blocked filter, one cache line per key. It takes hashes; keys are
+// hashed with XXH3 first.
 func newBlobloom(n uint64, p float64) *contender {
 	f := blobloom.NewOptimized(blobloom.Config{Capacity: n, FPRate: p})
 	return &contender{

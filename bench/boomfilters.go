@@ -2,7 +2,7 @@ package main
 
 import boom "github.com/tylertreat/BoomFilters"
 
-// newBoomFilters is a textbook filter that hashes by itself (FNV-1, 64 bits).
+// newBoomFilters is a textbook filter that hashes the keys itself (FNV-1, 64 bits).
 func newBoomFilters(n uint64, p float64) *contender {
 	f := boom.NewBloomFilter(uint(n), p)
 	return &contender{

@@ -9,11 +9,11 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// A builder is a way to get very many keys into a filter.
+// A builder is a way to add very many keys to a filter.
 type builder struct {
 	name   string
 	start  func(f *bloom.Filter) (add func(hashes []uint64), finish func())
-	beside int     // the builder to compare with, by its place in builders
+	beside int     // the builder to compare with: its index in builders
 	target float64 // times faster than that one, at 1e9 keys
 }
 
@@ -27,7 +27,7 @@ func batchAdds(f *bloom.Filter) (add func(hashes []uint64), finish func()) {
 	return func(hashes []uint64) { f.AddHashes(hashes, nil) }, func() {}
 }
 
-// feedBytes is what each worker holds back.
+// feedBytes is how many bytes of keys each worker buffers.
 const feedBytes = 512 << 20
 
 func bulkOf(workers int) func(f *bloom.Filter) (add func(hashes []uint64), finish func()) {
@@ -55,9 +55,9 @@ func bulkOf(workers int) func(f *bloom.Filter) (add func(hashes []uint64), finis
 // bulkKeys are added per round.
 const bulkKeys = 1 << 26
 
-// writeBulk builds one filter with each builder, a round of bulkKeys at a time, by
-// turns, and writes how long each took for all keys, by the wall clock. The
-// filters' memory is touched before.
+// writeBulk builds one filter with each builder, alternating after every bulkKeys
+// keys, and writes the wall-clock time each took for all keys. The filters' memory
+// is touched beforehand.
 func writeBulk(out io.Writer, opt options) {
 	n := opt.sizesOr(1e9)[0]
 	filters := make([]*bloom.Filter, len(builders))

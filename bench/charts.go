@@ -15,12 +15,12 @@ import (
 	"github.com/greatroar/blobloom"
 )
 
-// drawCharts writes the charts of README.md into dir: speed.svg from the figures in
-// speed.tsv there, and bits.svg, for which nothing is measured.
+// drawCharts writes the charts of README.md to dir: speed.svg from the figures in
+// dir's speed.tsv, and bits.svg, which needs no measurement.
 func drawCharts(dir string) {
 	speed, err := os.ReadFile(filepath.Join(dir, speedFile))
 	if err != nil {
-		log.Fatalf("%v: -charts measures and writes it", err)
+		log.Fatalf("%v: measure first, with -charts", err)
 	}
 	writeChart(filepath.Join(dir, "speed.svg"), speedChart(must(parseSpeeds(string(speed)))))
 	writeChart(filepath.Join(dir, "bits.svg"), bitsChart())
@@ -36,7 +36,7 @@ func writeChart(path string, figure chart.Figure) {
 	}
 }
 
-// curves are the lines of the speed chart, each one way to call one library.
+// curves are the lines of the speed chart. Each is one way to call one library.
 var curves = []struct {
 	name    string
 	library string
@@ -51,7 +51,7 @@ var curves = []struct {
 	{"bare touch", "bare touch", batchHashes, chart.Bound},
 }
 
-// speedChart has a panel for each operation, with the same axes.
+// speedChart has a panel for each operation, all with the same axes.
 func speedChart(s speeds) chart.Figure {
 	f := chart.Figure{
 		Title:    "Nanoseconds per key, by the number of keys in the filter",

@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// A library is somebody's filter: a name for the table, and how to make one for n
-// keys at rate p the way its users would, with the hash they would take.
+// A library is one implementation of a filter: its name in the table, and how to
+// make a filter for n keys at rate p as its users would, with the usual hash.
 type library struct {
 	name string
 	make func(n uint64, p float64) *contender
 }
 
 var (
-	filterLibrary = library{"Filter", newFilter} // the table's yardstick
+	filterLibrary = library{"Filter", newFilter} // the baseline of the table
 	touchLibrary  = library{"bare touch", newTouch}
 )
 
-// libraries are those of the table, beside Filter. A rival's name is the end of its
-// module path: the head of the table finds the version by it.
+// libraries are the ones in the table, apart from Filter. A rival's name is the end
+// of its module path, by which the table's head finds its version.
 var libraries = []library{
 	touchLibrary,
 	{bnb, newBitsAndBlooms},
@@ -32,15 +32,15 @@ var libraries = []library{
 	{"map[string]struct{}", newStringMap},
 }
 
-// Names that targets and charts ask for.
+// Names that targets and charts refer to.
 const (
 	bnb  = "bits-and-blooms/bloom/v3"
 	blob = "greatroar/blobloom"
 	parq = "parquet-go/parquet-go"
 )
 
-// choose returns the libraries whose names contain one of the words, and the bare
-// touch; all of them for no words.
+// choose returns the libraries whose names contain one of the words, plus the bare
+// touch. Without words it returns all.
 func choose(words string) (chosen []library) {
 	for _, l := range libraries {
 		for word := range strings.SplitSeq(words, ",") {
@@ -53,7 +53,7 @@ func choose(words string) (chosen []library) {
 	return chosen
 }
 
-// named returns the library of that name.
+// named returns the library called name.
 func named(name string) library {
 	for _, l := range libraries {
 		if l.name == name {
@@ -63,23 +63,23 @@ func named(name string) library {
 	panic("no library " + name)
 }
 
-// A contender is one filter as the harness sees it: loops over keys. They stand in
-// the contender's own file, spelled out, so that the calls in them compile as a
-// user's would: no interface, no closure per key.
+// A contender is one filter as the harness sees it: loops over keys. Each contender
+// spells them out in its own file, so that the calls compile as a user's would: no
+// interface, no closure per key.
 type contender struct {
 	bits      float64 // its memory; 0 if only the heap can tell
 	keys      loops[[]byte]
 	keyBatch  loops[[]byte]
-	hashes    loops[uint64] // for APIs that take keys hashed already
+	hashes    loops[uint64] // for APIs that take hashed keys
 	hashBatch loops[uint64]
-	build     func() // of a static filter, once all keys were added
-	close     func() // gives back what the collector does not; may be nil
+	build     func() // for a static filter, after all keys have been added
+	close     func() // frees what the garbage collector does not; may be nil
 }
 
-// loops are one way to call a filter; the functions are nil where it has none.
+// loops are one way to call a filter. A function is nil if the filter lacks it.
 type loops[K any] struct {
 	add   func([]K)
-	count func([]K) int // how many of the keys are found
+	count func([]K) int // the number of keys found
 }
 
 // A call is one way to call a filter on one kind of keys.
@@ -95,14 +95,14 @@ func (c call) String() string {
 	return fmt.Sprintf("%v, one by one", c.kind)
 }
 
-// calls are all of them, in the table's order.
+// calls lists every call, in the order of the table.
 var calls = []call{
 	{key16, false}, {key16, true},
 	{key64, false}, {key64, true},
 	{hashed, false}, {hashed, true},
 }
 
-// adder returns the contender's loop for the call, nil if it has none.
+// adder returns the contender's loop for adds by the given call, or nil.
 func (c *contender) adder(call call) func(material) {
 	if call.kind == hashed {
 		if l := pick(call, c.hashes, c.hashBatch); l.add != nil {
@@ -116,7 +116,7 @@ func (c *contender) adder(call call) func(material) {
 	return nil
 }
 
-// counter is adder for queries.
+// counter is like adder, for queries.
 func (c *contender) counter(call call) func(material) int {
 	if call.kind == hashed {
 		if l := pick(call, c.hashes, c.hashBatch); l.count != nil {
@@ -137,8 +137,7 @@ func pick[K any](call call, single, batch loops[K]) loops[K] {
 	return single
 }
 
-// must is for the making of filters that the harness asks for: there is nobody to
-// hand the error to.
+// must exits on an error. The filters that the harness makes have valid parameters.
 func must[T any](v T, err error) T {
 	if err != nil {
 		log.Fatal(err)

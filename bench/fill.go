@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// refill makes the entrant's filter anew, with the prefill keys in it: c.prefilled
-// of them, or n in a static filter.
+// refill replaces the entrant's filter by a new one that holds the prefill keys:
+// c.prefilled of them, or n in a static filter.
 func (c *comparison) refill(e *entrant) {
 	if e.contender != nil && e.close != nil {
 		e.close()
@@ -39,7 +39,7 @@ func (c *comparison) refill(e *entrant) {
 	}
 }
 
-// topUp adds keys until there are n.
+// topUp adds keys until the filter has n.
 func (c *comparison) topUp(e *entrant) {
 	var ids []uint64
 	for e.load < c.n {
@@ -49,8 +49,8 @@ func (c *comparison) topUp(e *entrant) {
 	}
 }
 
-// addIDs adds keys of the kind, or of one that the entrant takes, by its fastest
-// call.
+// addIDs adds the ids as keys of the given kind, or of a kind that the entrant
+// accepts, with its fastest call.
 func (c *comparison) addIDs(e *entrant, kind kind, ids []uint64) {
 	for _, call := range []call{{kind, true}, {kind, false}, {hashed, true}, {hashed, false}, {key16, false}} {
 		if add := e.adder(call); add != nil {
@@ -61,7 +61,7 @@ func (c *comparison) addIDs(e *entrant, kind kind, ids []uint64) {
 	}
 }
 
-// falsePositives returns the share of keys found that were never added.
+// falsePositives returns the fraction of absent keys that the entrant finds.
 func falsePositives(e *entrant) float64 {
 	for _, call := range []call{{key16, true}, {key16, false}, {hashed, false}} {
 		if count := e.counter(call); count != nil {
@@ -72,10 +72,10 @@ func falsePositives(e *entrant) float64 {
 			return float64(found) / rateKeys
 		}
 	}
-	return 1 // the bare touch, which has no answers
+	return 1 // the bare touch, which answers nothing
 }
 
-// release drops the filter; and where only the heap knows its size, notes it.
+// release drops the filter. It records the filter's size if only the heap knows it.
 func (e *entrant) release() {
 	var before, after runtime.MemStats
 	bits := e.bits

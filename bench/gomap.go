@@ -1,7 +1,7 @@
 package main
 
-// The maps of Go are what a filter replaces: exact, and many times as large. They
-// are made with room for n keys, so that no growing is measured.
+// Go's maps are what a filter replaces: exact, and many times as large. They are
+// made with room for n keys, so that growth is not measured.
 
 func newIntegerMap(n uint64, _ float64) *contender {
 	m := make(map[uint64]struct{}, n)
@@ -24,7 +24,7 @@ func newIntegerMap(n uint64, _ float64) *contender {
 	}
 }
 
-// newStringMap copies the keys, as a program must whose keys come from a buffer.
+// newStringMap copies the keys, as a program must if it reads them from a buffer.
 func newStringMap(n uint64, _ float64) *contender {
 	m := make(map[string]struct{}, n)
 	return &contender{

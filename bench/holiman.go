@@ -6,7 +6,7 @@ import (
 )
 
 // newHoliman is the textbook filter of go-ethereum, with a lock around each call.
-// It takes hashes; keys go through XXH3.
+// It takes hashes; keys are hashed with XXH3 first.
 func newHoliman(n uint64, p float64) *contender {
 	f := must(holiman.NewOptimal(n, p))
 	return &contender{

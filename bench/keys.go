@@ -6,37 +6,38 @@ import (
 	"slices"
 )
 
-// A kind is what a key is given as.
+// A kind is the form in which a key is passed.
 type kind uint64
 
 const (
 	key16  kind = iota // 16 bytes
 	key64              // 64 bytes
-	hashed             // a hash of 64 bits, made beforehand
-	kinds              // their number
+	hashed             // a 64-bit hash, computed beforehand
+	kinds              // the number of kinds
 )
 
 func (k kind) String() string { return [...]string{"16-byte key", "64-byte key", "hash"}[k] }
 
 func (k kind) plural() string { return [...]string{"16-byte keys", "64-byte keys", "hashes"}[k] }
 
-// Every key is made from a number, its id. Ranges of ids that never meet:
+// Every key is derived from a number, its id. These ranges of ids are disjoint.
 const (
 	prefillIDs = uint64(0)
 	freshIDs   = uint64(1) << 40 // added while the clock runs
 	topUpIDs   = uint64(1) << 41
 	missIDs    = uint64(1) << 42 // never added
-	rateIDs    = uint64(1) << 43 // never added either
+	rateIDs    = uint64(1) << 43 // never added
 )
 
-// kindOf is the kind in which a prefill id is added. Each has present keys all over
-// the filter. Few are long: map[string] is to be charged for 16-byte keys.
+// kindOf is the kind in which a prefill id is added, so that each kind has keys all
+// over the filter. Few keys are long: the memory of map[string] is reported for
+// 16-byte keys.
 func kindOf(id uint64) kind {
 	return [8]kind{key16, key16, key16, key16, key64, hashed, hashed, hashed}[id%8]
 }
 
-// material is a list of keys or, of kind hashed, hashes, laid out before the clock
-// starts.
+// material is a list of keys, or of hashes for kind hashed, laid out before the
+// clock starts.
 type material struct {
 	keys   [][]byte
 	hashes []uint64
@@ -50,7 +51,7 @@ func (m material) first(n int) material {
 	return material{keys: m.keys[:min(n, len(m.keys))], hashes: m.hashes[:min(n, len(m.hashes))]}
 }
 
-// set makes m the keys of the ids, in the memory it has if that is enough.
+// set fills m with the keys of the ids, and reuses its memory if that is enough.
 func (m *material) set(kind kind, ids []uint64) {
 	m.keys, m.hashes, m.arena = m.keys[:0], m.hashes[:0], m.arena[:0]
 	if kind == hashed {
@@ -72,7 +73,7 @@ func (m *material) set(kind kind, ids []uint64) {
 	if kind == key64 {
 		size = 64
 	}
-	for i := range ids { // not before the arena has stopped moving
+	for i := range ids { // only now: append may have moved the arena
 		m.keys = append(m.keys, m.arena[i*size:(i+1)*size:(i+1)*size])
 	}
 }
@@ -82,10 +83,10 @@ func newMaterial(kind kind, ids []uint64) (m material) {
 	return m
 }
 
-// hashOf gives different hashes to different ids.
+// hashOf returns different hashes for different ids.
 func hashOf(id uint64) uint64 { return mix(^id) }
 
-// mix is the finalizer of SplitMix64 (Steele, Lea and Flood 2014), one to one.
+// mix is the finalizer of SplitMix64 (Steele, Lea and Flood 2014), a bijection.
 func mix(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -93,7 +94,7 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// span returns the n ids from first on.
+// span returns the n ids that start at first.
 func span(first, n uint64) []uint64 { return appendSpan(nil, first, n) }
 
 func appendSpan(ids []uint64, first, n uint64) []uint64 {

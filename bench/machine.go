@@ -13,8 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// threadTime is the CPU time of this thread, in nanoseconds: time in which another
-// program had the core does not count.
+// threadTime is the CPU time of this thread, in nanoseconds. Time during which
+// another program had the core does not count.
 func threadTime() int64 {
 	var t unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &t); err != nil {
@@ -23,13 +23,13 @@ func threadTime() int64 {
 	return t.Nano()
 }
 
-// writeHead says what the figures below it were taken on, and with.
+// writeHead writes the machine, the time, the command and the rivals' versions.
 func writeHead(out io.Writer) {
 	head := machineHead()
 	fmt.Fprintf(out, "- CPU: %s\n- %s\n- %s\n- command: %s\n- rivals: %s\n\n", head["CPU"], head["Go"], head["date"], head["command"], head["rivals"])
 }
 
-// machineHead is the head by the names of its lines.
+// machineHead returns the lines of writeHead by name.
 func machineHead() map[string]string {
 	return map[string]string{
 		"CPU":     fmt.Sprintf("%s, %d cores", cpuModel(), runtime.NumCPU()),
@@ -41,7 +41,7 @@ func machineHead() map[string]string {
 }
 
 func cpuModel() string {
-	text, _ := os.ReadFile("/proc/cpuinfo") // a head without the model is still a head
+	text, _ := os.ReadFile("/proc/cpuinfo") // without it the model is "unknown"
 	var model, family, number string
 	for line := range strings.Lines(string(text)) {
 		name, value, _ := strings.Cut(line, ":")
@@ -61,7 +61,7 @@ func cpuModel() string {
 	return fmt.Sprintf("%s (family %s, model %s)", model, family, number)
 }
 
-// hugePages is the system's setting, the one in brackets of three.
+// hugePages is the system's setting: the word in brackets.
 func hugePages() string {
 	text, _ := os.ReadFile("/sys/kernel/mm/transparent_hugepage/enabled")
 	_, rest, ok := strings.Cut(string(text), "[")
@@ -72,7 +72,7 @@ func hugePages() string {
 	return setting
 }
 
-// versions lists the modules of the rivals, as built into this program.
+// versions lists the rivals' modules, as built into this program.
 func versions() (list []string) {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

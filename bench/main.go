@@ -1,17 +1,17 @@
-// Command bench measures the filters of github.com/bloomery/bloom beside the other
-// Bloom filters in Go, and beside what the machine's memory can do at best. It runs
-// on Linux.
+// Command bench compares the filters of github.com/bloomery/bloom with other Bloom
+// filters in Go, and with the most that the machine's memory can do. It runs on
+// Linux.
 //
 //	go run .                            1e5 and 1e7 keys, one table, the project's targets
-//	go run . -n 1e5,1e7,1e8             with 1e8 too: wants 14 GB of free memory
-//	go run . -rivals blobloom -n 1e6    Filter, the bare touch and the named ones only
-//	go run . -only split                SplitBlock beside parquet-go
-//	go run . -only sync                 Shared beside Filter, and two goroutines
+//	go run . -n 1e5,1e7,1e8             also 1e8: needs 14 GB of free memory
+//	go run . -rivals blobloom -n 1e6    only Filter, the bare touch and the named rivals
+//	go run . -only split                SplitBlock and parquet-go
+//	go run . -only sync                 Shared and Filter, then one and two goroutines
 //	go run . -only bulk                 a bulk build of 1e9 keys
 //	go run . -charts ../docs            measures for the charts and draws them
 //	go run . -draw ../docs              draws them from the last measurement
 //
-// The method stands in measure.go. A contender is a file: see contender.go.
+// measure.go explains the method. Each contender is a file: see contender.go.
 package main
 
 import (
@@ -25,34 +25,34 @@ import (
 	"strings"
 )
 
-// options are what the flags say.
+// options are the values of the flags.
 type options struct {
-	sizes  []uint64 // n, each
+	sizes  []uint64 // the values of n
 	rate   float64  // p
-	rounds int      // 0: by size
+	rounds int      // 0: depends on n
 }
 
 func main() {
 	log.SetFlags(0)
 	log.SetPrefix("bench: ")
-	sizes := flag.String("n", "", "sizes in keys, such as 1e5,1e7 (the default; 1e9 for -only bulk)")
+	sizes := flag.String("n", "", "numbers of keys, such as 1e5,1e7 (the default; 1e9 for -only bulk)")
 	rate := flag.Float64("p", 0.01, "false-positive rate")
-	rounds := flag.Int("rounds", 0, "rounds per figure (default by size: 15 below 1e6 keys, 9 below 1e8, 5)")
+	rounds := flag.Int("rounds", 0, "rounds per figure (default: 15 below 1e6 keys, 9 below 1e8, else 5)")
 	rivals := flag.String("rivals", "", "measure only libraries whose names contain one of these, such as parquet,blobloom")
-	only := flag.String("only", "", "split, sync or bulk: that comparison instead of the table")
-	charts := flag.String("charts", "", "measure for the charts, and write figures and charts into this directory")
-	draw := flag.String("draw", "", "draw the charts in this directory again, from the figures there")
+	only := flag.String("only", "", "run one comparison instead of the table: split, sync or bulk")
+	charts := flag.String("charts", "", "measure for the charts, and write figures and charts to this directory")
+	draw := flag.String("draw", "", "draw the charts in this directory again, from its figures")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		log.Fatalf("unknown argument %q", flag.Arg(0))
 	}
 	if !(*rate > 0 && *rate < 1) {
-		log.Fatalf("-p %g: a rate is above 0 and below 1", *rate)
+		log.Fatalf("-p %g: a rate must be above 0 and below 1", *rate)
 	}
 	opt := options{rate: *rate, rounds: *rounds}
 	opt.sizes = parseSizes(*sizes)
 
-	// Garbage is collected where the harness says, never while a clock runs.
+	// The harness collects garbage itself, never while a clock runs.
 	debug.SetGCPercent(-1)
 
 	if *draw != "" {
@@ -76,7 +76,7 @@ func main() {
 	}
 }
 
-// compare measures the rivals beside base and writes the table and the targets.
+// compare measures base and its rivals, and writes the table and the targets.
 func compare(out io.Writer, opt options, base library, rivals []library) {
 	var results []*result
 	for _, n := range opt.sizesOr(1e5, 1e7) {

@@ -11,27 +11,29 @@ import (
 	"time"
 )
 
-// The method. All contenders of one size stand in memory together, 0.8 n keys in
-// each. Then come rounds. In each, every kind of key and every operation is taken
-// once, and for it every contender once, both in random order; so what else the
-// machine does hits all alike. A figure is the median over the rounds.
+// The method. All contenders of one size are in memory together, with 0.8 n keys in
+// each. Then come the rounds. Each round measures every kind of key and every
+// operation once, and every contender once for each of those, both in random order,
+// so that disturbances affect all contenders alike. A figure is the median over the
+// rounds.
 //
-//   - Adds: fresh keys, until n are in; then the filter is made anew.
-//   - Hits and misses: with n keys in. Hits are random present keys, misses were
-//     never added.
+//   - Adds: fresh keys, until the filter has n; then a new filter replaces it.
+//   - Hits and misses: in a filter with n keys. Hits are random present keys, misses
+//     were never added.
 //   - The rate: over a million keys that were never added.
 //
-// The clock is the thread's CPU time; the wall clock runs along. Before it starts,
-// keys are laid out in order and a filter that may fit in a cache is warmed up.
+// The clock is the thread's CPU time; the wall-clock time is recorded as well. Before
+// the clock starts, keys are laid out in order, and a filter that may fit in a cache
+// is warmed up.
 const (
-	maxKeys   = 500_000 // the most in one measurement
+	maxKeys   = 500_000 // at most, in one measurement
 	chunkKeys = 8192    // while filling
 	warmKeys  = 200_000
-	warmBits  = 8 * 64 << 20 // larger filters fit in no cache
+	warmBits  = 8 * 64 << 20 // a larger filter fits in no cache
 	rateKeys  = 1_000_000
 )
 
-// An operation is what is timed.
+// An operation is one of the things that are timed.
 type operation int
 
 const (
@@ -48,7 +50,7 @@ type cell struct {
 	op   operation
 }
 
-// times are nanoseconds per key, an element per round.
+// times are nanoseconds per key, with one element per round.
 type times struct{ cpu, wall []float64 }
 
 func (t *times) add(cpu, wall, keys float64) {
@@ -56,24 +58,25 @@ func (t *times) add(cpu, wall, keys float64) {
 	t.wall = append(t.wall, wall/keys)
 }
 
-// An entrant is a library at one size, and what was measured of it.
+// An entrant is a library at one size, with its measurements.
 type entrant struct {
 	library
 	*contender
 	load      uint64
 	times     map[cell]*times
-	buildTime times // of static filters
+	buildTime times // for static filters
 	rate      float64
 }
 
-// result is a finished comparison at one size. The first entrant is the yardstick.
+// result is a finished comparison at one size. The first entrant is the
+// baseline.
 type result struct {
 	n        uint64
 	p        float64
 	entrants []*entrant
 }
 
-// A comparison is a result in the making.
+// A comparison is a result that is being measured.
 type comparison struct {
 	result
 	rounds    int
@@ -88,7 +91,7 @@ type comparison struct {
 }
 
 func measure(n uint64, opt options, base library, rivals []library) *result {
-	runtime.LockOSThread() // the clock is this thread's
+	runtime.LockOSThread() // the clock counts this thread only
 	defer runtime.UnlockOSThread()
 	c := &comparison{rounds: opt.rounds, freshID: freshIDs, shuffle: rand.New(rand.NewPCG(n, 1))}
 	c.n, c.p = n, opt.rate
@@ -113,7 +116,7 @@ func measure(n uint64, opt options, base library, rivals []library) *result {
 		e := &entrant{library: l, times: map[cell]*times{}}
 		c.refill(e)
 		c.entrants = append(c.entrants, e)
-		debug.FreeOSMemory() // collects, too
+		debug.FreeOSMemory() // also collects garbage
 	}
 	c.runRounds(add)
 	for _, e := range c.entrants {
@@ -132,7 +135,7 @@ func measure(n uint64, opt options, base library, rivals []library) *result {
 	return &c.result
 }
 
-// runRounds measures the operations, round by round.
+// runRounds measures the operations in rounds.
 func (c *comparison) runRounds(ops ...operation) {
 	type part struct {
 		kind kind
@@ -176,7 +179,7 @@ func (c *comparison) turns(kind kind) (turns []turn) {
 }
 
 func (c *comparison) timeAdds(kind kind) {
-	// A filter is called in up to two ways, and must know the keys of neither.
+	// A filter is called in up to two ways, each with keys that are new to it.
 	for i := range c.fresh {
 		c.fresh[i].set(kind, span(c.freshID, c.addKeys))
 		c.freshID += c.addKeys
@@ -209,12 +212,12 @@ func (c *comparison) timeQueries(kind kind, op operation, keys material) {
 		found := 0
 		t.clock(cell{t.call, op}, keys.len(), func() { found = run(keys) })
 		if op == hit && found != keys.len() {
-			log.Fatalf("%s finds %d of %d keys that were added, %v", t.name, found, keys.len(), t.call)
+			log.Fatalf("%s finds only %d of %d keys that were added, %v", t.name, found, keys.len(), t.call)
 		}
 	}
 }
 
-// clock times what run does to that many keys.
+// clock times run, which processes the given number of keys.
 func (e *entrant) clock(cell cell, keys int, run func()) {
 	t := e.times[cell]
 	if t == nil {
@@ -226,8 +229,8 @@ func (e *entrant) clock(cell cell, keys int, run func()) {
 	t.add(float64(threadTime()-cpu), float64(time.Since(wall)), float64(keys))
 }
 
-// warm looks up present keys: a filter has been out of the caches while the others
-// had their turns.
+// warm looks up present keys, because the other filters have evicted this one from
+// the caches.
 func (c *comparison) warm(e *entrant) {
 	if e.bits > warmBits {
 		return
@@ -240,7 +243,7 @@ func (c *comparison) warm(e *entrant) {
 	}
 }
 
-// median is the cell's figure, 0 if it was not measured.
+// median is the cell's figure, or 0 if it was not measured.
 func (e *entrant) median(cell cell) float64 {
 	if t := e.times[cell]; t != nil {
 		return median(t.cpu)
@@ -258,7 +261,7 @@ func quantile(x []float64, q float64) float64 {
 	return low + (high-low)*(at-float64(int(at)))
 }
 
-// progress keeps one line on standard error, if that is a terminal.
+// progress replaces a status line on standard error if that is a terminal.
 func progress(format string, args ...any) {
 	if info, err := os.Stderr.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
 		return

@@ -6,7 +6,7 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// writeOnly is one comparison among the project's own filters.
+// writeOnly runs the comparison that -only names.
 func writeOnly(out io.Writer, only string, opt options) {
 	switch only {
 	case "split":

@@ -7,7 +7,7 @@ import (
 )
 
 // newParquet is Parquet's split-block filter, 32 bytes and eight bits per key, in
-// the library's own AVX2 assembly. Keys go through XXH64, as in Parquet files.
+// the library's own AVX2 assembly. Keys are hashed with XXH64, as in Parquet files.
 func newParquet(n uint64, p float64) *contender {
 	blocks := int(math.Ceil(float64(n) * splitBlockBits(p) / parquetBlockBits))
 	f := make(parquet.SplitBlockFilter, blocks)
@@ -50,8 +50,8 @@ func newParquet(n uint64, p float64) *contender {
 
 const parquetBlockBits = 8 * parquet.BlockSize
 
-// splitBlockBits returns the fewest bits per key that keep rate p. The library's
-// own NumSplitBlocksOf wants them from its caller, in whole bits.
+// splitBlockBits returns the fewest bits per key with a rate of at most p. The
+// library's own NumSplitBlocksOf expects them from its caller, as a whole number.
 func splitBlockBits(p float64) float64 {
 	few, many := 1.0, 1000.0
 	for range 60 {
@@ -65,7 +65,7 @@ func splitBlockBits(p float64) float64 {
 	return many
 }
 
-// splitBlockRate is the rate at that many bits per key: the number j of keys in a
+// splitBlockRate is the rate at the given bits per key: the number j of keys in a
 // block follows a Poisson distribution, and each of the eight words of 32 bits has
 // the bit in question with probability 1 - (31/32)^j.
 func splitBlockRate(bitsPerKey float64) (rate float64) {

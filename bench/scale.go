@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// batchFilter is what the comparison of one goroutine with two calls, always with
-// thousands of keys at a time.
+// batchFilter has the methods that the comparison of one goroutine with two calls,
+// always with thousands of keys at a time.
 type batchFilter interface {
 	AddHashes(hashes []uint64, isNew []bool) int
 	ContainsHashes(hashes []uint64, found []bool) int
@@ -19,28 +19,28 @@ type batchFilter interface {
 }
 
 const (
-	scaleAdds    = 10_000_000 // at most n; the filter is full after them
+	scaleAdds    = 10_000_000 // at most n; they fill the filter
 	scaleQueries = 2_000_000
 	scaleBatch   = 4096
 )
 
-// What two goroutines must do at scaleTargetKeys, in times one's speed.
+// Targets for two goroutines at scaleTargetKeys, as multiples of the speed of one.
 const (
 	scaleTargetKeys    = 1e8
 	scaleTargetAdds    = 1.5
 	scaleTargetQueries = 1.7
 )
 
-// writeScale measures one goroutine and two on one filter, by the wall clock, and
-// writes a table. The rounds alternate.
+// writeScale measures one goroutine and two on one filter, by the wall clock, in
+// alternating rounds, and writes a table.
 func writeScale(out io.Writer, opt options, name string, make func(n uint64, p float64) batchFilter) {
 	if runtime.GOMAXPROCS(0) < 2 {
 		fmt.Fprintln(out, "Two goroutines are not compared with one: there is one core.")
 		return
 	}
 	fmt.Fprintf(out, "%s, batches of hashes: nanoseconds per key by the wall clock, medians, and how many times faster two goroutines\n", name)
-	fmt.Fprintf(out, "are than one. Asked of two at n = %s: adds %gx, queries %gx. The last column is the same by the CPU time of the\n", sizeName(scaleTargetKeys), scaleTargetAdds, scaleTargetQueries)
-	fmt.Fprintf(out, "busier goroutine: where it is better, other programs had a core.\n\n")
+	fmt.Fprintf(out, "are than one. The targets at n = %s: adds %gx, queries %gx. The last column is the same ratio by the CPU time of the\n", sizeName(scaleTargetKeys), scaleTargetAdds, scaleTargetQueries)
+	fmt.Fprintf(out, "busier goroutine: if it is higher, other programs used a core.\n\n")
 	fmt.Fprintln(out, "| n | operation | one goroutine | two | faster | verdict | by CPU time |")
 	fmt.Fprintln(out, "|---|---|---|---|---|---|---|")
 	for _, n := range opt.sizesOr(1e5, 1e7, 1e8) {
@@ -64,7 +64,8 @@ func writeScale(out io.Writer, opt options, name string, make func(n uint64, p f
 	fmt.Fprintln(out)
 }
 
-// scaleTimes are nanoseconds per key, by operation and goroutines less one.
+// scaleTimes are nanoseconds per key, by operation and number of goroutines minus
+// one.
 type scaleTimes [3][2]times
 
 func measureScale(n uint64, opt options, make func(n uint64, p float64) batchFilter) (t scaleTimes) {
@@ -104,8 +105,8 @@ func measureScale(n uint64, opt options, make func(n uint64, p float64) batchFil
 	return t
 }
 
-// inParallel gives each worker its part of the hashes, in batches, and returns how
-// long that took: nanoseconds of CPU, the most of any worker, and in all.
+// inParallel gives each worker its share of the hashes, in batches. It returns, in
+// nanoseconds, the largest CPU time of any worker and the wall-clock time.
 func inParallel(workers int, hashes []uint64, do func([]uint64, []bool) int) (cpu int64, wall time.Duration) {
 	var ready, done sync.WaitGroup
 	start := make(chan struct{})

@@ -9,19 +9,19 @@ import (
 	"strings"
 )
 
-// speedFile has the figures of the speed chart, so that it can be drawn again
-// without being measured again. Lines that begin with # say how they were measured,
-// then comes a row for each size and curve, its columns separated by tabs.
+// speedFile holds the figures of the speed chart, so that it can be drawn again
+// without measuring again. Lines that begin with # describe the measurement. Then
+// there is a row for each size and curve, with columns separated by tabs.
 const speedFile = "speed.tsv"
 
 // speeds are the figures of the speed chart.
 type speeds struct {
 	rate float64           // p
-	head map[string]string // how they were measured
+	head map[string]string // describes the measurement
 	rows []speedRow
 }
 
-// speedRow has nanoseconds per key of one curve, by operation.
+// speedRow holds the nanoseconds per key of one curve, by operation.
 type speedRow struct {
 	n     uint64
 	curve string
@@ -33,7 +33,7 @@ var headNames = []string{"CPU", "Go", "date", "command", "rivals"}
 
 const speedColumns = "n\tcurve\tadd\thit\tmiss"
 
-// measureSpeeds measures for the speed chart and writes the figures into dir.
+// measureSpeeds measures for the speed chart and writes the figures to dir.
 func measureSpeeds(dir string, opt options) error {
 	s := speeds{rate: opt.rate, head: machineHead()}
 	rivals := []library{touchLibrary, named(bnb), named(blob), named(parq)}
@@ -108,7 +108,7 @@ func parseSpeeds(text string) (speeds, error) {
 	return s, nil
 }
 
-// source says in one line how the figures were measured.
+// source describes the measurement in one line.
 func (s speeds) source() string {
 	parts := []string{fmt.Sprintf("p = %g", s.rate)}
 	for _, name := range headNames {

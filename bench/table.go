@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// writeTable writes one row per size, library and way to call it.
+// writeTable writes one row for each size, library and call.
 func writeTable(out io.Writer, results []*result) {
 	us := results[0].entrants[0].name
 	fmt.Fprintf(out, "Nanoseconds per key, CPU time of one core, p = %g, medians of interleaved rounds. In brackets: how many times\n", results[0].p)
@@ -58,8 +58,7 @@ func (e *entrant) callText(call call) string {
 	return call.String()
 }
 
-// figure is the cell's text: the time, and how it compares with the first
-// entrant's.
+// figure is the cell's text: the time, and its ratio to the first entrant's.
 func (r *result) figure(e *entrant, at cell) string {
 	ns := e.median(at)
 	if at.op == add && e.buildTime.cpu != nil {
@@ -92,9 +91,9 @@ func significant(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// writeNoise says how far the run can be trusted: the spread of the rounds (from
-// the first quartile to the third, over the median), and how much longer the wall
-// clock says everything took.
+// writeNoise reports how noisy the run was: the spread of the rounds (the
+// interquartile range over the median), and how much longer everything took by the
+// wall clock.
 func writeNoise(out io.Writer, r *result) {
 	var spreads, waits []float64
 	for _, e := range r.entrants {

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// A target is a promise about one row of the table: our time beside a rival's, for
-// an add, a hit and a miss. It holds at p = 1%. A rival that has no batches is
-// taken by its loop.
+// A target is a promise about one row of the table: our time against a rival's, for
+// an add, a hit and a miss. It applies at p = 1%. A rival without batches is
+// measured by its loop.
 type target struct {
 	about  string
 	us     string
@@ -18,12 +18,12 @@ type target struct {
 	limits map[uint64]limit // by n
 }
 
-// limit is what is asked of the three figures, 0 for nothing. At most one of the
-// two is set.
+// limit is the requirement for the three figures; 0 means none. At most one of
+// faster and within is set.
 type limit struct {
-	faster [3]float64 // at least so many times faster than the rival
-	within [3]float64 // at most so many times the rival's time
-	plus   float64    // and so many ns on top of within
+	faster [3]float64 // at least this many times as fast as the rival
+	within [3]float64 // at most this multiple of the rival's time
+	plus   float64    // nanoseconds allowed on top of within
 }
 
 func faster(add, hit, miss float64) limit { return limit{faster: [3]float64{add, hit, miss}} }
@@ -39,8 +39,8 @@ var (
 	batchHashes  = call{hashed, true}
 )
 
-// Filter's targets were set against loops over 16-byte keys, hashing included, also
-// those for its batches of hashes.
+// Filter's targets, including those for batches of hashes, were set against loops
+// over 16-byte keys that include hashing.
 var targets = []target{
 	{"16-byte keys one by one", "Filter", singleKeys, bnb, singleKeys, map[uint64]limit{
 		1e5: faster(5, 5, 5), 1e7: faster(3.3, 3.3, 3.3), 1e8: faster(3.8, 3.8, 3.8)}},
@@ -82,7 +82,7 @@ func writeTargets(out io.Writer, results []*result) {
 		}
 	}
 	if all == 0 {
-		fmt.Fprintln(out, "No target is for these sizes, rivals and rate.")
+		fmt.Fprintln(out, "There are no targets for these sizes, rivals and rate.")
 		return
 	}
 	fmt.Fprintf(out, "Targets: %d of %d met. Figures are for add / hit / miss; ours are times faster, or the share of the rival's time.\n\n", met, all)
@@ -91,8 +91,8 @@ func writeTargets(out io.Writer, results []*result) {
 	fmt.Fprintln(out, strings.Join(rows, "\n"))
 }
 
-// row is the target's row for one size, with the number of figures met and of all
-// figures; there are none if the result does not have what the target speaks of.
+// row is the target's row for one size, with the number of figures that meet it and
+// of all figures. Both are 0 if the result lacks what the target is about.
 func (t *target) row(r *result) (row string, met, all int) {
 	us, rival := r.find(t.us), r.find(t.rival)
 	if us == nil || rival == nil || r.p != 0.01 {
@@ -134,8 +134,8 @@ func (r *result) find(name string) *entrant {
 	return nil
 }
 
-// check compares our time with the rival's. It says what is asked, "-" for
-// nothing, and what was measured.
+// check compares our time with the rival's. It returns the requirement ("-" if there
+// is none), and what was measured.
 func (l limit) check(op operation, ours, theirs float64) (asked, measured string, ok bool) {
 	switch {
 	case ours == 0 || theirs == 0:

@@ -1,7 +1,7 @@
-// The machine's limit, as a contender: for each hash, go to the random cache lines
-// that a filter of the same size would go to, and do nothing with them. What is
-// left of a filter's time is its own. It uses unsafe to hand addresses to the
-// assembly of touch_amd64.s; the twin in plain Go is in touch_noasm.go.
+// The machine's limit, as a contender: for each hash, touch the random cache lines
+// that a filter of the same size would touch, and do nothing else. The rest of a
+// filter's time is its own. This file uses unsafe to pass addresses to the assembly
+// in touch_amd64.s; the twin in plain Go is in touch_noasm.go.
 
 package main
 
@@ -18,13 +18,13 @@ const (
 	lineBytes  = 64
 	blockBytes = 512
 
-	// touchAhead is how many keys before its use a line is asked for.
+	// touchAhead is how many keys ahead lines are prefetched.
 	touchAhead = 24
 )
 
-// newTouch reads one line per key for a query: what a miss needs at least. For an
-// add it writes two lines of one 512-byte block. Memory as Filter's: from the
-// system, in huge pages where they are to be had.
+// newTouch reads one line per key for a query, the least that a miss needs. For an
+// add it writes two lines of one 512-byte block. Its memory comes from the system, in
+// huge pages if available, as Filter's does.
 func newTouch(n uint64, p float64) *contender {
 	plan := must(bloom.Config{Keys: n, Rate: p}.Plan())
 	memory, close := hugeMemory(int(plan.Bytes()))
@@ -70,7 +70,7 @@ func touchTwoGo(memory []byte, blocks uint64, hashes []uint64) {
 	}
 }
 
-// reduce maps a hash to 0..n-1: multiply-high.
+// reduce maps a hash to 0..n-1 by multiply-high.
 func reduce(h, n uint64) uint64 {
 	high, _ := bits.Mul64(h, n)
 	return high
@@ -78,14 +78,14 @@ func reduce(h, n uint64) uint64 {
 
 func word(memory []byte, at uint64) *uint64 { return (*uint64)(unsafe.Pointer(&memory[at])) }
 
-// hugeMemory maps zeroed memory, in huge pages if the system grants them, and
-// returns how to give it back. It begins on a huge page.
+// hugeMemory maps zeroed memory that begins on a huge page, in huge pages if the
+// system grants them. It returns a function that unmaps it.
 func hugeMemory(size int) (memory []byte, close func()) {
 	const huge = 2 << 20
 	mapped := must(unix.Mmap(-1, 0, size+huge, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON))
 	skip := -uintptr(unsafe.Pointer(unsafe.SliceData(mapped))) & (huge - 1)
 	memory = mapped[skip:][:size]
-	_ = unix.Madvise(memory, unix.MADV_HUGEPAGE) // refused: then small pages, as for Filter
+	_ = unix.Madvise(memory, unix.MADV_HUGEPAGE) // if refused, the pages are small, as for Filter
 	return memory, func() {
 		if err := unix.Munmap(mapped); err != nil {
 			log.Fatal(err)

@@ -2,15 +2,15 @@
 
 package main
 
-// touchForm says in the table how the bare touch was made.
+// touchForm is the bare touch's entry in the table's column "call".
 const touchForm = "assembly, prefetched"
 
-// touchOne is touchOneGo over n hashes. It looks touchAhead hashes further.
+// touchOne is touchOneGo over n hashes. It also reads the next touchAhead hashes.
 //
 //go:noescape
 func touchOne(memory *byte, lines uint64, hashes *uint64, n int) uint64
 
-// touchTwo is touchTwoGo over n hashes. It looks touchAhead hashes further.
+// touchTwo is touchTwoGo over n hashes. It also reads the next touchAhead hashes.
 //
 //go:noescape
 func touchTwo(memory *byte, blocks uint64, hashes *uint64, n int)

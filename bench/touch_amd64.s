@@ -1,5 +1,5 @@
-// The least that a lookup and an add can cost: the memory traffic without the
-// filter, lines prefetched 24 keys ahead (touchAhead). The twin in Go is
+// The least that a lookup and an add can cost: a filter's memory traffic without the
+// filter, with lines prefetched 24 keys ahead (touchAhead). The twin in Go is
 // touch_noasm.go.
 
 #include "textflag.h"
@@ -25,7 +25,7 @@ TEXT ·touchOne(SB), NOSPLIT, $0-40
 
 	PCALIGN $32
 one:
-	// Ask for the line of the hash 24 further on.
+	// Prefetch the line of the hash 24 further on.
 	MOVQ       AHEAD(HASHES), HASH
 	MULXQ      COUNT, LOW, AT
 	SHLQ       $6, AT
@@ -53,7 +53,7 @@ one:
 	SHLQ  $6, AT         \
 	ADDQ  MEMORY, AT
 
-// PREFETCHW (AT), which the assembler does not know: 0F 0D /1 with BX.
+// PREFETCHW (AT), which the Go assembler lacks: 0F 0D /1 with BX.
 #define PREFETCHW_AT BYTE $0x0F; BYTE $0x0D; BYTE $0x0B
 
 // func touchTwo(memory *byte, blocks uint64, hashes *uint64, n int)
@@ -66,7 +66,7 @@ TEXT ·touchTwo(SB), NOSPLIT, $0-32
 
 	PCALIGN $32
 two:
-	// Ask for both lines of the hash 24 further on, to write.
+	// Prefetch both lines of the hash 24 further on, for writing.
 	MOVQ AHEAD(HASHES), HASH
 	FIRST_LINE
 	PREFETCHW_AT

@@ -1,5 +1,5 @@
-// The loops of touch.go where there is no assembly: without prefetch they are no
-// limit, only a hint. The twin is touch_amd64.s.
+// The loops of touch.go for CPUs without assembly here. Without prefetching they are
+// no limit, only a hint. The twin is touch_amd64.s.
 
 //go:build !amd64
 

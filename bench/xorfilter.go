@@ -6,8 +6,8 @@ import (
 )
 
 // newXorFilter is a binary fuse filter, for reference: it is static, built once
-// from all keys, and its rate is 1/256 whatever p is. It takes hashes; keys go
-// through XXH3.
+// from all keys, and its rate is 1/256 whatever p is. It takes hashes; keys
+// are hashed with XXH3 first.
 func newXorFilter(n uint64, _ float64) *contender {
 	pending := make([]uint64, 0, n)
 	var f *xorfilter.BinaryFuse8
