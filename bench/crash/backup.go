@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Backups are taken of the server's directory while it is under load, and killed,
-// into a directory beside. Now and then the last one takes the place of the
-// server's: then it has to have everything that was acknowledged before it began.
+// While the server is under load, its directory is backed up to a sibling directory.
+// Some backups are killed. Now and then the last backup replaces the server's
+// directory, and must then contain everything that was acknowledged before it began.
 
 func (p *plant) backupDir() string { return p.dir + "-backup" }
 
-// backUp copies the directory. killed is after how long it is killed, 0: never.
+// backUp copies the directory. It is killed after the given time, if that is not 0.
 func (p *plant) backUp(killed time.Duration) error {
 	cmd := exec.Command(p.binary, "backup", "--quiet", "--data", p.dir, "--to", p.backupDir())
 	var said bytes.Buffer
@@ -34,7 +34,7 @@ func (p *plant) backUp(killed time.Duration) error {
 	return nil
 }
 
-// backUpBeside takes backups until the load has ended, and kills half of them.
+// backUpBeside takes backups until the load has stopped, and kills half of them.
 func (p *plant) backUpBeside(rng *rand.Rand, ended <-chan struct{}) error {
 	for {
 		select {
@@ -52,8 +52,7 @@ func (p *plant) backUpBeside(rng *rand.Rand, ended <-chan struct{}) error {
 	}
 }
 
-// restore puts a backup in the place of the directory of the server, which has
-// ended.
+// restore replaces the server's directory by a new backup. The server has exited.
 func (p *plant) restore() error {
 	if err := p.backUp(0); err != nil {
 		return err

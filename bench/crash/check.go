@@ -9,19 +9,19 @@ import (
 	"github.com/bloomery/bloom/internal/resp"
 )
 
-// A promise is what must be there after a crash.
+// A promise determines what must be there after a crash.
 type promise struct {
 	level string
-	cut   time.Time // when the power went; zero: the process was killed
+	cut   time.Time // when the power was cut; zero: the process was killed
 }
 
-// lossy reports whether the last moment's commands may be gone, names included.
+// lossy reports whether the most recent commands, names included, may be lost.
 func (p promise) lossy() bool { return !p.cut.IsZero() && p.level == "everysec" }
 
-// Losses are what was acknowledged and is gone, as the promise allows.
+// losses are acknowledged adds that are gone, as the promise allows.
 type losses struct {
 	adds   int
-	oldest time.Duration // how long before the cut the first of them was acknowledged
+	oldest time.Duration // how long before the cut the first one was acknowledged
 }
 
 func (l *losses) add(adds int, age time.Duration) {
@@ -29,22 +29,22 @@ func (l *losses) add(adds int, age time.Duration) {
 	l.oldest = max(l.oldest, age)
 }
 
-// checker compares what a server has with what it must have.
+// A checker compares what a server has with what it must have.
 type checker struct {
 	*client
 	plant   *plant
 	promise promise
-	savedAt time.Time // at level none: what was acknowledged before is in a snapshot
-	all     bool      // look also for keys that were found before
+	savedAt time.Time // at level none: whatever was acknowledged earlier is in a snapshot
+	all     bool      // also look for keys that were found before
 	lost    losses
 }
 
-// needed reports whether an acknowledged span has to be there.
+// needed reports whether an acknowledged span must be there.
 func (k *checker) needed(s span) bool {
 	return s.certain || !s.acked.IsZero() && (k.promise.level != "none" || s.acked.Before(k.savedAt))
 }
 
-// check looks for everything, and makes what it found the model's new beginning.
+// check looks for everything. What it finds becomes the model's new initial state.
 func (p *plant) check(address string, made promise, all bool) (losses, error) {
 	c, err := dial(address)
 	if err != nil {
@@ -73,9 +73,9 @@ func (p *plant) check(address string, made promise, all bool) (losses, error) {
 	return k.lost, nil
 }
 
-// seen is what the server has under a worker's names.
+// seen is what the server holds under a worker's names.
 type seen struct {
-	from, to time.Time // when it was asked
+	from, to time.Time // when the server was asked
 	slots    [lastingNames + expiringNames]struct {
 		kind    string
 		text    string
@@ -85,13 +85,13 @@ type seen struct {
 	}
 }
 
-// found is what a name has of an object's keys.
+// found describes which of an object's keys a name has.
 type found struct {
-	missing []int // keys of each span
-	first   int   // the first op of which a needed key is missing
+	missing []int // the number of missing keys of each span
+	first   int   // the first op that lacks a needed key
 }
 
-// worker finds out how far the worker's commands took effect.
+// worker finds out how many of the worker's commands took effect.
 func (k *checker) worker(w *worker) error {
 	s, err := k.look(w)
 	if err != nil {
@@ -125,10 +125,10 @@ func (k *checker) worker(w *worker) error {
 		w.settle(p, s.has)
 		return nil
 	}
-	return fmt.Errorf("no earlier state either: %w", why)
+	return fmt.Errorf("no earlier state matches either: %w", why)
 }
 
-// look asks for all names of a worker.
+// look queries all names of a worker.
 func (k *checker) look(w *worker) (*seen, error) {
 	s := &seen{from: time.Now()}
 	for slot := range s.slots {
@@ -159,14 +159,14 @@ func (k *checker) look(w *worker) (*seen, error) {
 	return s, nil
 }
 
-// matches reports whether the names are as p of the worker's commands leave them,
-// and have all keys that these commands added.
+// matches returns nil if the names are as the first p of the worker's commands leave
+// them, and hold all keys that these commands added.
 func (k *checker) matches(w *worker, s *seen, p int) error {
 	state := w.state(p)
 	for slot, e := range state {
 		at, absent := &s.slots[slot], s.slots[slot].kind == "none"
 		if e.expires != 0 && (absent && s.to.UnixMilli() >= e.expires) {
-			continue // it has ended
+			continue // it has expired
 		}
 		switch {
 		case e.empty():
@@ -175,11 +175,11 @@ func (k *checker) matches(w *worker, s *seen, p int) error {
 			}
 			continue
 		case e.expires != 0 && s.from.UnixMilli() > e.expires:
-			return fmt.Errorf("%s has outlived its end by %d ms", w.name(slot), s.from.UnixMilli()-e.expires)
+			return fmt.Errorf("%s should have expired %d ms ago", w.name(slot), s.from.UnixMilli()-e.expires)
 		case absent:
 			return fmt.Errorf("%s is gone", w.name(slot))
 		case e.expires == 0 && at.expires != -1 || e.expires != 0 && at.expires != e.expires:
-			return fmt.Errorf("%s ends at %d, want %d", w.name(slot), at.expires, e.expires)
+			return fmt.Errorf("%s expires at %d, want %d", w.name(slot), at.expires, e.expires)
 		case e.object == nil && at.text != e.text:
 			return fmt.Errorf("%s is %q, want %q", w.name(slot), at.text, e.text)
 		case e.object != nil && at.kind != "MBbloom--":
@@ -194,8 +194,8 @@ func (k *checker) matches(w *worker, s *seen, p int) error {
 	return nil
 }
 
-// hasKeys reports whether the name has the keys that the first p commands added to
-// the object, and counts them.
+// hasKeys returns nil if the name has the keys that the first p commands added to
+// the object, and counts them correctly.
 func (k *checker) hasKeys(w *worker, s *seen, slot int, o *object, p int) error {
 	at := &s.slots[slot]
 	have, ok := at.objects[o]
@@ -216,7 +216,7 @@ func (k *checker) hasKeys(w *worker, s *seen, slot int, o *object, p int) error 
 		at.objects[o] = have
 	}
 	if e := w.state(p)[slot]; e.expires != 0 && time.Now().UnixMilli() >= e.expires {
-		return nil // it has ended since its kind was asked for
+		return nil // it has expired since its kind was queried
 	}
 	if have.first < w.first+p {
 		lost, of, first := 0, 0, time.Time{}
@@ -236,8 +236,8 @@ func (k *checker) hasKeys(w *worker, s *seen, slot int, o *object, p int) error 
 			fresh += x.fresh
 		}
 	}
-	if at.card < fresh && k.promise.level != "none" { // there a snapshot may have bits of adds that it does not count
-		return fmt.Errorf("%s, a %s filter, counts %d keys, and %d were new", w.name(slot), o.kind, at.card, fresh)
+	if at.card < fresh && k.promise.level != "none" { // at none, a snapshot may have bits of adds that it does not count
+		return fmt.Errorf("%s, a %s filter, counts %d keys, but %d were new", w.name(slot), o.kind, at.card, fresh)
 	}
 	return nil
 }
@@ -258,7 +258,7 @@ func (s *seen) has(o *object, x span) bool {
 	return false
 }
 
-// Queries go out in commands of so many keys, and so many of these at once.
+// Queries are sent as commands of queryKeys keys, up to queries of them at once.
 const (
 	queryKeys = 500
 	queries   = 20
@@ -311,7 +311,7 @@ func (k *checker) missing(name string, owner int, spans []span) ([]int, error) {
 	return missing, ask()
 }
 
-// shared looks for the keys of a filter that all add to.
+// shared looks for the keys of a shared filter.
 func (k *checker) shared(i int) error {
 	var spans []span
 	if k.all {
@@ -356,7 +356,7 @@ func (k *checker) shared(i int) error {
 		return err
 	}
 	if want := k.plant.cards[i] + int64(fresh); gone == 0 && r.Integer < want && k.promise.level != "none" {
-		return fmt.Errorf("it counts %d keys, and %s were new", r.Integer, strconv.FormatInt(want, 10))
+		return fmt.Errorf("it counts %d keys, but %s were new", r.Integer, strconv.FormatInt(want, 10))
 	}
 	k.plant.cards[i] = r.Integer
 	return nil

@@ -9,8 +9,8 @@ import (
 	"github.com/bloomery/bloom/internal/resp"
 )
 
-// A client is a connection: commands are collected and sent together, and their
-// replies read in order.
+// A client is a connection. It collects commands, sends them together, and reads
+// their replies in order.
 type client struct {
 	conn net.Conn
 	in   *resp.ReplyReader
@@ -25,7 +25,7 @@ func dial(address string) (*client, error) {
 	return &client{conn: conn, in: resp.NewReplyReader(conn, resp.DefaultReplyLimits)}, nil
 }
 
-// command appends a command to what flush sends.
+// command appends a command to those that flush will send.
 func (c *client) command(words ...string) {
 	c.begin(len(words))
 	for _, word := range words {
@@ -49,10 +49,10 @@ func (c *client) flush() error {
 	return err
 }
 
-// reply reads the next reply. A reply that is an error is none of this function.
+// reply reads the next reply. An error reply is not an error of this function.
 func (c *client) reply() (resp.Reply, error) { return c.in.Read() }
 
-// do sends one command and wants a reply that is no error.
+// do sends one command and fails if the reply is an error.
 func (c *client) do(words ...string) (resp.Reply, error) {
 	c.command(words...)
 	if err := c.flush(); err != nil {

@@ -15,62 +15,63 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// A disk is a directory that the power can be cut from: a file system of the
-// kernel's (FUSE), in this process's memory, that keeps what was synced apart from
-// what was only written. It promises no more than POSIX does:
+// A disk is a directory whose power can be cut: a FUSE file system in this process's
+// memory that distinguishes what was synced from what was only written. It promises
+// no more than POSIX does:
 //
-//   - fsync of a file makes its bytes durable, but not that it has a name;
+//   - fsync of a file makes its bytes durable, but not its name;
 //   - fsync of the directory makes the names durable.
 //
-// When the power is cut, of the bytes that were not synced each sector of 512 is
-// there or not, at random; and of the changes of names that were not synced the
-// first ones, up to a random one.
+// After a power cut, each 512-byte sector that was not synced survives or not, at
+// random. Of the changes to names that were not synced, a random number survive, in
+// order.
 type disk struct {
 	mu      sync.Mutex
 	rng     *rand.Rand
 	names   map[string]*content // as the server sees them
 	durable map[string]*content // as of the last fsync of the directory
 	renamed []func(map[string]*content)
-	off     time.Time // when the power went
+	off     time.Time // when the power was cut
 
 	fault   *fault
-	faulted time.Time // when it came
+	faulted time.Time // when the fault happened
 
 	syncs, torn int
 }
 
-// A content is what is in a file.
+// A content is the content of a file.
 type content struct {
 	ino      uint64
 	bytes    []byte
 	durable  []byte
-	unsynced []extent // of bytes
+	unsynced []extent
 }
 
+// An extent is a range of bytes.
 type extent struct{ from, to int }
 
-// A fault is a call that fails, and how: a sync once, writes from then on, as the
-// kernel hides the failure of one behind a short write.
+// A fault describes which call fails, and how. A sync fails once. Writes keep
+// failing, because the kernel reports the failure of one as a short write.
 type fault struct {
 	call string // write, fsync (of the log) or fsyncdir
-	skip int    // how many of these calls go well before
+	skip int    // how many of these calls succeed first
 	err  syscall.Errno
-	part bool // of a write, a part is written
+	part bool // part of the write is done
 }
 
 const (
 	sector   = 512
-	syncTime = time.Millisecond // that an fsync takes
+	syncTime = time.Millisecond // how long an fsync takes
 )
 
-// lastIno is the number of the file that was made last, on any disk.
+// lastIno is the inode number of the newest file on any disk.
 var lastIno atomic.Uint64
 
 func newDisk(rng *rand.Rand) *disk {
 	return &disk{rng: rng, names: map[string]*content{}, durable: map[string]*content{}}
 }
 
-// mount shows the disk at a directory. The function that it returns ends that.
+// mount mounts the disk at a directory. It returns a function that unmounts it.
 func (d *disk) mount(at string) (unmount func() error, err error) {
 	if err := os.MkdirAll(at, 0o700); err != nil {
 		return nil, err
@@ -87,13 +88,13 @@ func (d *disk) mount(at string) (unmount func() error, err error) {
 			if err = server.Unmount(); err == nil {
 				return nil
 			}
-			time.Sleep(20 * time.Millisecond) // the server's files are being closed
+			time.Sleep(20 * time.Millisecond) // the server's files are still being closed
 		}
 		return errors.Join(err, syscall.Unmount(at, syscall.MNT_DETACH))
 	}, nil
 }
 
-// cut takes the power away: nothing becomes durable from now on.
+// cut cuts the power: from now on nothing becomes durable.
 func (d *disk) cut() time.Time {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,7 +104,7 @@ func (d *disk) cut() time.Time {
 	return d.off
 }
 
-// restored is the disk when the power is back.
+// restored returns the disk as it is when the power comes back.
 func (d *disk) restored() *disk {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -121,7 +122,7 @@ func (d *disk) restored() *disk {
 	return next
 }
 
-// survived is what the power leaves of a file.
+// survived returns what a power cut leaves of a file.
 func (d *disk) survived(c *content) []byte {
 	b := append([]byte(nil), c.durable...)
 	whole, none := d.rng.IntN(4) == 0, d.rng.IntN(4) == 0
@@ -153,7 +154,7 @@ func grown(b []byte, size int) []byte {
 	return b
 }
 
-// isLog reports whether a file is one of the log.
+// isLog reports whether a file belongs to the log.
 func (d *disk) isLog(c *content) bool {
 	for name, other := range d.names {
 		if other == c {
@@ -163,7 +164,7 @@ func (d *disk) isLog(c *content) bool {
 	return false
 }
 
-// fails reports whether this call is the one to fail.
+// fails reports whether this call must fail.
 func (d *disk) fails(call string) (syscall.Errno, bool) {
 	if !d.off.IsZero() {
 		return syscall.EIO, true
@@ -178,13 +179,13 @@ func (d *disk) fails(call string) (syscall.Errno, bool) {
 	if d.faulted.IsZero() {
 		d.faulted = time.Now()
 	}
-	if call != "write" { // a sync that is tried again goes well, and has lost what it was to write
+	if call != "write" { // a sync that is retried succeeds, but its data is lost
 		d.fault = nil
 	}
 	return f.err, true
 }
 
-// directory is the root, and all there is.
+// directory is the root, and the only directory.
 type directory struct {
 	fs.Inode
 	*disk

@@ -10,7 +10,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// This file is what the kernel asks of a disk.
+// This file implements the calls that the kernel makes.
 
 // file is a file of the directory.
 type file struct {
@@ -39,7 +39,7 @@ func (d *directory) Lookup(ctx context.Context, name string, out *fuse.EntryOut)
 	return d.node(ctx, c), 0
 }
 
-// change does something to the names that is not durable yet. The disk is locked.
+// change changes the names, not durably yet. The disk is locked.
 func (d *directory) change(do func(names map[string]*content)) {
 	do(d.names)
 	d.renamed = append(d.renamed, do)
@@ -118,7 +118,7 @@ func (f *file) Getattr(ctx context.Context, h fs.FileHandle, out *fuse.AttrOut) 
 	return 0
 }
 
-// Setattr knows sizes only. A change of size is durable with the next fsync.
+// Setattr changes only sizes. The new size is durable after the next fsync.
 func (f *file) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn, out *fuse.AttrOut) syscall.Errno {
 	f.disk.mu.Lock()
 	defer f.disk.mu.Unlock()
@@ -132,7 +132,7 @@ func (f *file) Setattr(ctx context.Context, h fs.FileHandle, in *fuse.SetAttrIn,
 	return 0
 }
 
-// Open lets the kernel forget what it read before: another life may have written it.
+// Open lets the kernel drop cached pages: the file may have changed in a power cut.
 func (f *file) Open(ctx context.Context, flags uint32) (fs.FileHandle, uint32, syscall.Errno) {
 	return nil, 0, 0
 }
@@ -163,16 +163,16 @@ func (f *file) Write(ctx context.Context, h fs.FileHandle, data []byte, at int64
 	return uint32(len(data)), 0
 }
 
-// Fsync makes the bytes durable. If it fails it does what ext4 does: the bytes are
-// taken for written, can still be read, and are not written by the next one.
+// Fsync makes the bytes durable. If it fails, it does what ext4 does: the bytes count
+// as written, can still be read, and are not written by the next fsync.
 func (f *file) Fsync(ctx context.Context, h fs.FileHandle, flags uint32) syscall.Errno {
 	d := f.disk
-	time.Sleep(syncTime) // a moment in which the power may go
+	time.Sleep(syncTime) // the power may be cut now
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	call := "fsync"
 	if !d.isLog(f.content) {
-		call = "fsync of another file" // which stops nothing
+		call = "fsync of another file" // no fault has this name
 	}
 	if err, bad := d.fails(call); bad {
 		if d.off.IsZero() {

@@ -11,33 +11,33 @@ import (
 	"time"
 )
 
-// tally is what came of the cycles of a level.
+// A tally holds the results of the cycles at one level.
 type tally struct {
 	mu       sync.Mutex
 	kills    int // under load
-	starting int // while it started
-	stops    int // orderly ones
+	starting int // while the server started
+	stops    int // orderly stops
 	restored int // from a backup
 	adds     int
 	commands int
-	allowed  int // acknowledged adds that were lost, as the level allows
+	allowed  int // lost adds that were acknowledged, as the level allows
 	restarts []time.Duration
 	failure  error
 }
 
-// Cycles with one directory, and how often all its keys are looked for.
+// The number of cycles with one directory, and how often all its keys are checked.
 const (
 	cyclesPerDirectory = 50
 	fullCheckEvery     = 10
 	stopEvery          = 20
 
-	// Every backupEvery-th cycle takes backups under its load, and some cycles end
-	// with the server's directory replaced by its backup.
+	// Every backupEvery-th cycle takes backups under load. In some cycles the backup
+	// then replaces the server's directory.
 	backupEvery  = 2
 	restoreEvery = 5
 )
 
-// killAgain kills the server of a level cycles times, several at once.
+// killAgain kills servers of a level o.cycles times, several servers in parallel.
 func killAgain(o options, level string) *tally {
 	t := &tally{}
 	var left sync.WaitGroup
@@ -75,7 +75,7 @@ func (t *tally) fail(err error) {
 	}
 }
 
-// directory kills the server of one directory again and again.
+// directory repeatedly kills the server of one directory.
 func (t *tally) directory(p *plant, cycles int) error {
 	if err := p.begin(); err != nil {
 		return err
@@ -93,9 +93,9 @@ func (t *tally) directory(p *plant, cycles int) error {
 	return nil
 }
 
-// cycle kills the server under load, perhaps again while it starts, and looks
-// whether everything is there. Before that it is stopped in order, if that is asked
-// for: then everything must be there at any level.
+// cycle kills the server under load, perhaps again while it starts, and checks that
+// everything is there. If stop is set, the server is first stopped in an orderly way,
+// after which everything must be there at any level.
 func (t *tally) cycle(p *plant, all, stop bool) error {
 	if stop {
 		if err := t.stop(p); err != nil {
@@ -149,7 +149,7 @@ func (t *tally) cycle(p *plant, all, stop bool) error {
 	return err
 }
 
-// stop ends the server by SIGTERM under load.
+// stop stops the server by SIGTERM under load.
 func (t *tally) stop(p *plant) error {
 	p.load()
 	time.Sleep(between(p.rng, 2*time.Millisecond, 40*time.Millisecond))
@@ -168,7 +168,7 @@ func (t *tally) stop(p *plant) error {
 	return err
 }
 
-// percentile of durations, in milliseconds.
+// percentile returns a percentile of the durations, in milliseconds.
 func percentile(all []time.Duration, share float64) float64 {
 	if len(all) == 0 {
 		return 0

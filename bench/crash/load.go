@@ -11,8 +11,8 @@ import (
 	"github.com/bloomery/bloom/internal/resp"
 )
 
-// filterKinds are the filters of the load, as BF.RESERVE wants them. The workers'
-// own ones take up to 3,000 keys.
+// filterKinds are the filters of the load, as arguments of BF.RESERVE. The workers'
+// own filters get up to objectKeys keys.
 var filterKinds = map[string][]string{
 	"fixed":          {"0.0001", "4000", "NONSCALING"},
 	"growing":        {"0.0001", "100"},
@@ -25,19 +25,19 @@ var kindNames = []string{"fixed", "growing", "paired", "paired growing", "window
 
 const objectKeys = 3000
 
-// sharedFilters are those that all workers add to.
+// sharedFilters are the filters that all workers add to.
 var sharedFilters = [][]string{
 	{"0.0001", "1000"},
 	{"0.0001", "200000", "NONSCALING"},
 	{"0.0001", "1000", "LAYOUT", "PAIRED", "EXPANSION", "2"},
-	{"0.05", "1000", "LAYOUT", "PAIRED", "EXPANSION", "2"}, // many keys are false positives, which no log has
+	{"0.05", "1000", "LAYOUT", "PAIRED", "EXPANSION", "2"}, // many keys are false positives, which are not logged
 	{"0.0001", "200000", "WINDOW", "24h"},
 }
 
-// sharedKeys are not many fewer than the smallest of them takes.
+// sharedKeys is a little less than the capacity of the smallest fixed one.
 const sharedKeys = 190_000
 
-// run sends commands and notes what is answered until the connection ends.
+// run sends commands and records the replies until the connection is closed.
 func (w *worker) run(address string, rng *rand.Rand) {
 	c, err := dial(address)
 	if err != nil {
@@ -69,28 +69,28 @@ func (w *worker) run(address string, rng *rand.Rand) {
 	}
 }
 
-// want is what a command's reply must be.
+// want is the kind of reply that a command must get.
 type want byte
 
 const (
 	wantOK     want = iota
 	wantNumber      // an integer
 	wantAdds        // an integer, or an array of them
-	wantMerge       // OK, or that the filters are unlike
-	wantSave        // OK: all that was acknowledged before is in a snapshot
-	wantAny         // anything but silence
+	wantMerge       // OK, or the error that the filters are unlike
+	wantSave        // OK: everything acknowledged before is in a snapshot
+	wantAny         // any reply
 )
 
-// take notes the reply to the first command that has none yet.
+// take records the reply to the first command that has none yet.
 func (w *worker) take(r resp.Reply, expect want, sent time.Time) bool {
 	if w.commands == w.atDial && r.Kind == resp.SimpleError && strings.HasPrefix(r.Text, "ERR max number of clients") {
-		w.stopped = errors.New(r.Text) // it is stopping
+		w.stopped = errors.New(r.Text) // the server is stopping
 		return false
 	}
 	op, now := &w.ops[w.acked], time.Now()
 	bad := false
 	if expect == wantSave && r.Kind == resp.SimpleError && strings.Contains(r.Text, "already in progress") {
-		expect = wantAny // another worker's
+		expect = wantAny // another worker started that snapshot
 	}
 	switch expect {
 	case wantMerge:
@@ -110,7 +110,7 @@ func (w *worker) take(r resp.Reply, expect want, sent time.Time) bool {
 		fresh += int(item.Integer)
 	}
 	if bad {
-		w.failure = fmt.Errorf("worker %d: got the reply %c %.200q", w.id, r.Kind, r.Text)
+		w.failure = fmt.Errorf("worker %d: unexpected reply %c %.200q", w.id, r.Kind, r.Text)
 		return false
 	}
 	if expect == wantSave {
@@ -132,7 +132,7 @@ func (w *worker) take(r resp.Reply, expect want, sent time.Time) bool {
 	return true
 }
 
-// spanOf is the keys that an op adds.
+// spanOf returns the span that an op adds.
 func (w *worker) spanOf(o *op) *span {
 	if o.shared > 0 {
 		return &w.shared[o.shared-1][o.span]
@@ -140,13 +140,13 @@ func (w *worker) spanOf(o *op) *span {
 	return &o.object.spans[o.span]
 }
 
-// note appends an op, whose command is sent next.
+// note appends an op, for the command that is sent next.
 func (w *worker) note(before *names) *op {
 	w.ops = append(w.ops, op{before: before})
 	return &w.ops[len(w.ops)-1]
 }
 
-// act appends one action, of one command or several.
+// act performs one action, which takes one or several commands.
 func (w *worker) act(c *client, rng *rand.Rand, wants []want) []want {
 	roll := rng.IntN(100)
 	switch slot := rng.IntN(lastingNames); {
@@ -206,7 +206,7 @@ func (w *worker) change(c *client, wants []want, expect want, next func(*names),
 // mostFolds is how often the paired filter of the load can be folded by two.
 const mostFolds = 2
 
-// takes reports whether another filter can be merged into this one.
+// takes reports whether from can be merged into o.
 func (o *object) takes(from *object) bool {
 	if o == nil || from == nil || o == from || o.kind != from.kind || o.folds != from.folds {
 		return false
@@ -214,14 +214,14 @@ func (o *object) takes(from *object) bool {
 	return (o.kind == "fixed" || o.kind == "paired") && o.keys+from.keys <= o.limit
 }
 
-// merge puts the keys of one filter into another. They are noted as keys of both.
-// It is refused if one has lost a fold in a crash.
+// merge merges one filter into another, and records the keys as keys of both. The
+// server refuses if one of them has lost a fold in a crash.
 func (w *worker) merge(c *client, wants []want, into, from *object, name, other string) []want {
 	op := w.note(w.now)
 	op.merged, op.from = into, len(into.spans)
 	for _, s := range from.spans {
 		if s.acked.IsZero() && !s.certain {
-			continue // it may have been refused
+			continue // the add may have been refused
 		}
 		into.spans = append(into.spans, span{from: s.from, count: s.count, op: w.first + len(w.ops) - 1})
 	}
@@ -231,7 +231,7 @@ func (w *worker) merge(c *client, wants []want, into, from *object, name, other 
 	return append(wants, wantMerge)
 }
 
-// reserve makes a filter of any kind in place of what there is.
+// reserve replaces what a name has by a filter of a random kind.
 func (w *worker) reserve(c *client, rng *rand.Rand, slot int, wants []want) []want {
 	wants = w.change(c, wants, wantNumber, func(n *names) { n[slot] = entry{} }, "DEL", w.name(slot))
 	o := &object{kind: kindNames[rng.IntN(len(kindNames))], limit: objectKeys}
@@ -264,7 +264,7 @@ func (w *worker) addOwn(c *client, rng *rand.Rand, slot int, wants []want) []wan
 	return wants
 }
 
-// sendAdd is a BF.ADD, or a BF.MADD for more keys.
+// sendAdd sends a BF.ADD, or a BF.MADD for more than one key.
 func (w *worker) sendAdd(c *client, name string, owner, from, count int) {
 	command := "BF.MADD"
 	if count == 1 {
@@ -278,8 +278,8 @@ func (w *worker) sendAdd(c *client, name string, owner, from, count int) {
 	}
 }
 
-// addShared adds keys to a shared filter: new ones, or ones that another worker
-// may be adding just now.
+// addShared adds keys to a shared filter: new ones, or ones that another worker may
+// be adding at the same time.
 func (w *worker) addShared(c *client, rng *rand.Rand, wants []want) []want {
 	n, shared := 1+rng.IntN(120), rng.IntN(len(sharedFilters))
 	counter := &w.plant.counters[shared]
@@ -303,12 +303,12 @@ const sharedOwner = -1
 
 func sharedName(i int) string { return fmt.Sprintf("shared:%d", i) }
 
-// expiring does something to a name that ends.
+// expiring changes a name that expires.
 func (w *worker) expiring(c *client, rng *rand.Rand, slot int, wants []want) []want {
 	e := w.now[slot]
 	soon := e.expires != 0 && e.expires < time.Now().Add(time.Minute).UnixMilli()
 	switch {
-	case e.empty() || soon: // it may have ended
+	case e.empty() || soon: // it may have expired
 		if rng.IntN(2) == 0 {
 			text := strconv.Itoa(rng.Int())
 			return w.change(c, wants, wantOK, func(n *names) { n[slot] = entry{text: text} }, "SET", w.name(slot), text)

@@ -1,7 +1,7 @@
-// Command crash proves what `bloomery serve` promises of acknowledged adds: it
-// kills the real program under load, or takes its disk's power away, starts it
-// again, and looks for everything that was acknowledged. It prints a Markdown table,
-// and ends with an error if anything is missing. See docs/reliability.md.
+// Command crash tests what `bloomery serve` promises about acknowledged adds: it
+// kills the real program under load, or cuts its disk's power, restarts it, and
+// checks that everything acknowledged is there. It prints a Markdown table, and fails
+// if anything is missing. See docs/reliability.md.
 //
 //	crash -bloomery ../../bin/bloomery kill
 //	crash -bloomery ../../bin/bloomery power
@@ -33,14 +33,14 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.binary, "bloomery", "bloomery", "the program")
-	flag.StringVar(&o.levels, "levels", "", "levels of durability, separated by commas; empty: all")
+	flag.StringVar(&o.binary, "bloomery", "bloomery", "the `program` to test")
+	flag.StringVar(&o.levels, "levels", "", "durability levels, separated by commas (default all)")
 	flag.IntVar(&o.cycles, "cycles", 1000, "kills at each level")
 	flag.IntVar(&o.cuts, "cuts", 60, "power cuts at each level")
-	flag.IntVar(&o.faults, "faults", 10, "runs at each level with each fault of the disk")
-	flag.IntVar(&o.parallel, "parallel", 3, "servers at once")
-	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the load; the moments still vary")
-	flag.StringVar(&o.judge, "judge", "", "hold every level to the promises of this one, to see the checks fail: always with -levels none, or with -levels everysec power")
+	flag.IntVar(&o.faults, "faults", 10, "runs at each level with each disk fault")
+	flag.IntVar(&o.parallel, "parallel", 3, "servers to run in parallel")
+	flag.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "seed of the load (timing still varies)")
+	flag.StringVar(&o.judge, "judge", "", "check every level against this level's promises, to see the checks fail: use always with -levels none, or with -levels everysec power")
 	flag.Parse()
 	if err := o.run(flag.Arg(0)); err != nil {
 		fmt.Fprintln(os.Stderr, "crash:", err)
@@ -62,15 +62,15 @@ func (o options) run(what string) (err error) {
 	case "power":
 		err = o.power()
 	default:
-		err = errors.New("say what: kill or power")
+		err = errors.New("missing or unknown mode: want kill or power")
 	}
 	if err != nil {
-		return fmt.Errorf("%w\nthe data directory is left in %s", err, o.dir)
+		return fmt.Errorf("%w\nthe data directories are kept in %s", err, o.dir)
 	}
 	return os.RemoveAll(o.dir)
 }
 
-// cleanWhenStopped unmounts what is mounted when a signal ends this program.
+// cleanWhenStopped unmounts the disks if a signal stops this program.
 func (o options) cleanWhenStopped() {
 	stop := make(chan os.Signal, 1)
 	signal.Notify(stop, os.Interrupt, syscall.SIGTERM)
@@ -82,7 +82,7 @@ func (o options) cleanWhenStopped() {
 	os.Exit(130)
 }
 
-// level returns the levels to try.
+// level returns the levels to test.
 func (o options) level(standard string) []string {
 	if o.levels != "" {
 		standard = o.levels

@@ -6,32 +6,32 @@ import (
 	"time"
 )
 
-// What the server must have. Each worker has names of its own, and sends its
-// commands over one connection, so they take effect in their order: after a crash
-// its names are as some first part of its commands leaves them, and that part has
-// all commands that were acknowledged (or, at everysec and after a power cut, all
-// that were acknowledged some time before). Besides, all workers add to the same
-// shared filters, which nobody drops.
+// What the server must have. Each worker has names of its own and sends its commands
+// over one connection, so they take effect in order. After a crash, its names are as
+// some prefix of its commands leaves them, and that prefix includes all commands that
+// were acknowledged (at everysec, after a power cut: all that were acknowledged some
+// time earlier). In addition, all workers add to the same shared filters, which are
+// never deleted.
 
-// A span is keys with consecutive numbers that one command adds.
+// A span is a range of consecutive keys that one command adds.
 type span struct {
 	from, count int
-	op          int       // which command of the worker
+	op          int       // index of the worker's command
 	acked       time.Time // zero: not acknowledged, or not yet
-	fresh       int       // of how many the server said that they were new
+	fresh       int       // how many were new, by the server's reply
 	certain     bool      // found after a restart
 }
 
-// An object is a filter, whatever its name is at the time.
+// An object is a filter, whatever its current name.
 type object struct {
 	kind  string // as in filterKinds
-	keys  int    // that were sent
+	keys  int    // number of keys sent
 	limit int
-	folds int // how often it was made half as large
+	folds int // how often it was folded to half its size
 	spans []span
 }
 
-// An entry is what a name stands for: a filter, or a text, or nothing.
+// An entry is the value of a name: a filter, a string, or nothing.
 type entry struct {
 	object  *object
 	text    string
@@ -40,7 +40,7 @@ type entry struct {
 
 func (e entry) empty() bool { return e.object == nil && e.text == "" }
 
-// names are a worker's: the first ones never expire, the others do.
+// names are a worker's entries. The first ones never expire, the others do.
 type names [lastingNames + expiringNames]entry
 
 const (
@@ -48,50 +48,50 @@ const (
 	expiringNames = 2
 )
 
-// An op is a command that was sent.
+// An op is a command that has been sent.
 type op struct {
-	before *names    // what the names were before it
-	acked  time.Time // zero: not
-	object *object   // of an add: to which filter, and which of its spans
+	before *names    // the names before it
+	acked  time.Time // zero: not acknowledged
+	object *object   // for an add: the filter and the index of its span
 	span   int
-	shared int // of an add to a shared filter: which, from 1
+	shared int // for an add to a shared filter: its number, from 1
 
-	merged   *object // of a merge: into which filter, and which of its spans came
+	merged   *object // for a merge: the destination, and the range of its spans that are new
 	from, to int
 }
 
-// A worker is one connection's part of the load, and what must come of it.
+// A worker is one connection's part of the load, with its expected results.
 type worker struct {
 	id     int
 	plant  *plant
 	now    *names
 	first  int // number of the first op in ops
 	ops    []op
-	acked  int // number of ops that were acknowledged, counted from first
+	acked  int // number of acknowledged ops, counted from first
 	shared [][]span
 	next   int // number of the next key
 
-	adds     int       // acknowledged, in all
-	commands int       // the same
-	atDial   int       // commands, when the connection began
-	savedAt  time.Time // what was acknowledged before is in a snapshot
-	failure  error     // an answer that should not have been
-	stopped  error     // how the connection ended
+	adds     int       // acknowledged in total
+	commands int       // acknowledged in total
+	atDial   int       // value of commands when the connection was opened
+	savedAt  time.Time // whatever was acknowledged earlier is in a snapshot
+	failure  error     // a wrong reply
+	stopped  error     // why the connection was closed
 }
 
 func (w *worker) name(slot int) string { return fmt.Sprintf("w%d:%d", w.id, slot) }
 
-// key is the text of a key; those of workers differ.
+// key returns the text of a key. Different owners have different keys.
 func key(owner, number int) string { return fmt.Sprintf("%d:%d", owner, number) }
 
-// set gives the worker's names another state, from the op that is sent next.
+// set changes the state of the worker's names, as of the op that is sent next.
 func (w *worker) set(change func(next *names)) {
 	next := *w.now
 	change(&next)
 	w.now = &next
 }
 
-// state is what the names are when p of the ops have happened.
+// state returns the names after the first p ops.
 func (w *worker) state(p int) *names {
 	if p == len(w.ops) {
 		return w.now
@@ -99,8 +99,8 @@ func (w *worker) state(p int) *names {
 	return w.ops[p].before
 }
 
-// settle makes the state after p ops the one from which all begins. found tells
-// which spans are there.
+// settle makes the state after p ops the new initial state. found reports whether a
+// span is there.
 func (w *worker) settle(p int, found func(*object, span) bool) {
 	state := *w.state(p)
 	seen := map[*object]bool{}
@@ -118,7 +118,7 @@ func (w *worker) settle(p int, found func(*object, span) bool) {
 	w.now = &state
 }
 
-// joined makes one of neighbours, all of which are certain now.
+// joined merges adjacent spans, all of which are certain now.
 func joined(spans []span) (out []span) {
 	for _, s := range spans {
 		s.certain = true

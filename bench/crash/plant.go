@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// A plant is a data directory, the server that runs in it now, and what that must
-// have.
+// A plant is a data directory, the server that currently runs in it, and the data
+// that the server must have.
 type plant struct {
 	binary, dir, level string
-	judged             string // the level whose promises are to be kept: its own
+	judged             string // the level whose promises apply; normally level
 	rng                *rand.Rand
 	process            *process
 	workers            []*worker
 	counters           []atomic.Int64 // next new key of each shared filter
-	certain            [][]span       // of each shared filter, found after a restart
-	cards              []int64        // of each shared filter, at the last look
+	certain            [][]span       // for each shared filter, spans found after a restart
+	cards              []int64        // for each shared filter, its last known count
 	running            sync.WaitGroup
-	saves              float64 // the share of snapshots that are asked for, of those that the load would
+	saves              float64 // the fraction of the load's snapshots that are actually requested
 }
 
 const workersPerPlant = 4
@@ -34,7 +34,7 @@ func (o options) plant(dir, level string, rng *rand.Rand) *plant {
 	return p
 }
 
-// begin starts the server in an empty directory, and makes the shared filters.
+// begin starts the server in an empty directory and creates the shared filters.
 func (p *plant) begin() (err error) {
 	if err := p.restart(); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (p *plant) begin() (err error) {
 	return err
 }
 
-// restart starts the server that has ended.
+// restart starts the server after it has exited.
 func (p *plant) restart() error {
 	next, err := start(p.binary, p.dir, p.level)
 	if err == nil {
@@ -67,7 +67,7 @@ func (p *plant) restart() error {
 	return err
 }
 
-// load begins the load, which ends when the server does.
+// load starts the load, which stops when the server exits.
 func (p *plant) load() {
 	for _, w := range p.workers {
 		rng := rand.New(rand.NewPCG(p.rng.Uint64(), 1))
@@ -75,7 +75,7 @@ func (p *plant) load() {
 	}
 }
 
-// adds is how many were acknowledged so far.
+// adds returns how many adds have been acknowledged so far.
 func (p *plant) adds() (n int) {
 	for _, w := range p.workers {
 		n += w.adds
@@ -83,7 +83,7 @@ func (p *plant) adds() (n int) {
 	return n
 }
 
-// commands is how many were acknowledged so far.
+// commandsDone returns how many commands have been acknowledged so far.
 func (p *plant) commandsDone() (n int) {
 	for _, w := range p.workers {
 		n += w.commands
@@ -91,7 +91,7 @@ func (p *plant) commandsDone() (n int) {
 	return n
 }
 
-// between is a random time.
+// between returns a random duration of at least least and less than most.
 func between(rng *rand.Rand, least, most time.Duration) time.Duration {
 	return least + time.Duration(rng.Int64N(int64(most-least)))
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// powerTally is what came of the power cuts, or of the faults, of a level.
+// A powerTally holds the results of the power cuts, or of the faults, at one level.
 type powerTally struct {
 	mu      sync.Mutex
 	runs    int
@@ -19,11 +19,11 @@ type powerTally struct {
 	lost    losses
 	syncs   int
 	torn    int
-	exits   []time.Duration // from the fault to the end of the process
+	exits   []time.Duration // from the fault until the process exits
 	failure error
 }
 
-// The faults that a disk has.
+// faults are the disk faults to test.
 var faults = []struct {
 	name  string
 	fault fault
@@ -35,7 +35,8 @@ var faults = []struct {
 	{"fsync of the directory answers EIO", fault{call: "fsyncdir", err: syscall.EIO}},
 }
 
-// Loads between cuts: at everysec longer than the second that may be lost.
+// loadTime is how long the load runs before a cut. At everysec that is often longer
+// than the second that may be lost.
 func loadTime(level string, rng *rand.Rand) time.Duration {
 	if level == "everysec" {
 		return between(rng, 100*time.Millisecond, 2500*time.Millisecond)
@@ -43,13 +44,13 @@ func loadTime(level string, rng *rand.Rand) time.Duration {
 	return between(rng, 20*time.Millisecond, 400*time.Millisecond)
 }
 
-// everysecBound is how much may be lost at everysec: the last second, the time of
-// a sync, and what the machine's other work takes.
+// everysecBound limits the loss at everysec: the last second, plus the time of a
+// sync and of whatever else the machine is doing.
 const everysecBound = 2 * time.Second
 
 func (o options) power() error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
-		return fmt.Errorf("this needs Linux with /dev/fuse, and root: nothing was tried: %w", err)
+		return fmt.Errorf("this needs root and Linux with /dev/fuse; nothing was tested: %w", err)
 	}
 	fmt.Println("| durability | power cuts | fsyncs before them | sectors dropped | adds acknowledged | lost | oldest lost, before the cut |")
 	fmt.Println("|---|--:|--:|--:|--:|--:|--:|")
@@ -79,14 +80,14 @@ func (o options) power() error {
 	return nil
 }
 
-// A machine has a disk, mounted, and a plant on it.
+// A machine is a mounted disk with a plant on it.
 type machine struct {
 	*plant
 	disk    *disk
 	unmount func() error
 }
 
-// each does runs times what it is given, on several machines at once.
+// each calls do runs times, on several machines in parallel.
 func (o options) each(level string, runs int, do func(*powerTally, *machine, int) error) *powerTally {
 	t := &powerTally{}
 	var left sync.WaitGroup
@@ -124,7 +125,7 @@ func (t *powerTally) failed() bool {
 
 func (o options) machine(level, at string, rng *rand.Rand) (*machine, error) {
 	m := &machine{plant: o.plant(at, level, rng), disk: newDisk(rand.New(rand.NewPCG(rng.Uint64(), 2)))}
-	if level == "everysec" { // snapshots sync: seldom, so that there is something to lose
+	if level == "everysec" { // snapshots sync, so take few: there must be something to lose
 		m.saves = 0.001
 	}
 	var err error
@@ -145,8 +146,8 @@ func (m *machine) end() {
 	}
 }
 
-// off cuts the power: the disk stops, the process ends, and what was not synced is
-// gone.
+// off cuts the power: the disk stops, the process is killed, and data that was not
+// synced may be lost. Then it mounts what is left.
 func (m *machine) off() (time.Time, error) {
 	at := m.disk.cut()
 	m.process.kill()
@@ -160,7 +161,7 @@ func (m *machine) off() (time.Time, error) {
 	return at, err
 }
 
-// cut cuts the power under load, now and then again while the server starts.
+// cut cuts the power under load, and sometimes again while the server starts.
 func (t *powerTally) cut(m *machine, last bool) error {
 	m.load()
 	time.Sleep(loadTime(m.level, m.rng))
@@ -197,11 +198,11 @@ func (t *powerTally) cut(m *machine, last bool) error {
 	return err
 }
 
-// fault lets a call of the disk fail under load. The server must end by itself,
-// with an error; and what it acknowledged must be there for the next one, also when
-// the power goes after the fault.
+// fault makes a call to the disk fail under load. The server must exit with an error,
+// and what it acknowledged must be there after a restart, even if the power is cut
+// after the fault.
 func (t *powerTally) fault(m *machine, f fault, powerGoes bool) error {
-	m.saves = 1 // for the directory's syncs
+	m.saves = 1 // snapshots sync the directory
 	m.load()
 	time.Sleep(between(m.rng, 20*time.Millisecond, 200*time.Millisecond))
 	m.disk.mu.Lock()
@@ -211,10 +212,10 @@ func (t *powerTally) fault(m *machine, f fault, powerGoes bool) error {
 	select {
 	case <-m.process.ended:
 	case <-time.After(30 * time.Second):
-		m.process.cmd.Process.Signal(syscall.SIGQUIT) // it prints what it is doing
+		m.process.cmd.Process.Signal(syscall.SIGQUIT) // prints its goroutines
 		<-m.process.ended
 		m.running.Wait()
-		err := fmt.Errorf("the server goes on after a fault of its disk, which came at %v", m.disk.faulted)
+		err := fmt.Errorf("the server still runs after a disk fault at %v", m.disk.faulted)
 		for _, w := range m.workers {
 			err = errors.Join(err, w.failure)
 		}
@@ -226,10 +227,10 @@ func (t *powerTally) fault(m *machine, f fault, powerGoes bool) error {
 	m.disk.fault = nil
 	m.disk.mu.Unlock()
 	if m.process.err == nil {
-		return errors.New("the server ended without an error after a fault of its disk")
+		return errors.New("the server exited without an error after a disk fault")
 	}
 	if fault.IsZero() {
-		return fmt.Errorf("the server ended before there was a fault: %w", m.process.err)
+		return fmt.Errorf("the server exited before the fault: %w", m.process.err)
 	}
 	made := promise{level: m.judged}
 	if powerGoes {

@@ -17,8 +17,8 @@ type process struct {
 	cmd     *exec.Cmd
 	address string        // where it listens
 	took    time.Duration // from its start until it listens
-	ended   chan struct{} // closed when it has
-	err     error         // then: what Wait returned
+	ended   chan struct{} // closed when the process has exited
+	err     error         // the result of Wait, after that
 
 	mu  sync.Mutex
 	log bytes.Buffer // what it printed
@@ -26,8 +26,8 @@ type process struct {
 
 var servingAt = regexp.MustCompile(`msg=serving .*?address=(127\.0\.0\.1:[0-9]+)`)
 
-// launch starts the server. The channel has an address when it listens, and is
-// closed when it prints no more.
+// launch starts the server. The channel delivers the address when the server
+// listens, and is closed when the server exits.
 func launch(binary, dir, durability string) (*process, <-chan string, error) {
 	p := &process{ended: make(chan struct{})}
 	p.cmd = exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--http", "off", "--data", dir, "--durability", durability)
@@ -83,7 +83,8 @@ func start(binary, dir, durability string) (*process, error) {
 	}
 }
 
-// kill is kill -9. It returns when the process is gone, also if it was before.
+// kill is kill -9. It returns when the process has exited, or at once if it already
+// had.
 func (p *process) kill() {
 	p.cmd.Process.Kill()
 	<-p.ended
