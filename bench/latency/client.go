@@ -11,8 +11,8 @@ import (
 	"github.com/bloomery/bloom/internal/resp"
 )
 
-// A client is a connection: commands are collected and sent together, and their
-// replies read in order.
+// A client is a connection. It collects commands, sends them together, and reads
+// their replies in order.
 type client struct {
 	conn net.Conn
 	in   *resp.ReplyReader
@@ -22,7 +22,7 @@ type client struct {
 // patience is how long an operation may take.
 const patience = 10 * time.Minute
 
-// A refusal is what a server answers that cannot do what was asked.
+// A refusal is an error reply: the server cannot do what was asked.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
@@ -44,7 +44,7 @@ func appendCommand(out []byte, words ...string) []byte {
 	return out
 }
 
-// collect appends a command to what flush sends.
+// collect appends a command to those that flush will send.
 func (c *client) collect(words ...string) { c.out = appendCommand(c.out, words...) }
 
 func (c *client) flush() error {
@@ -54,7 +54,7 @@ func (c *client) flush() error {
 	return err
 }
 
-// reply reads the next reply. One that is an error is a refusal.
+// reply reads the next reply. An error reply is returned as a refusal.
 func (c *client) reply() (resp.Reply, error) {
 	r, err := c.in.Read()
 	if err == nil && r.Kind == resp.SimpleError {
@@ -72,7 +72,7 @@ func (c *client) do(words ...string) (resp.Reply, error) {
 	return c.reply()
 }
 
-// pair is do of a command that answers with an iterator and bytes.
+// pair is do for a command that returns an iterator and bytes.
 func (c *client) pair(words ...string) (next int64, chunk string, err error) {
 	r, err := c.do(words...)
 	if err == nil && len(r.Items) != 2 {

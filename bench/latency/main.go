@@ -1,18 +1,17 @@
 //go:build linux
 
-// Latency measures how long others wait while a server is busy with something large:
-// snapshots, merges, dumps, deletions and the like, of filters of every kind. It
-// starts `bloomery serve`, and prints a Markdown table.
+// Latency measures how long other clients wait while a server is busy with a large
+// operation, such as a snapshot, merge, dump or deletion, on filters of every kind.
+// It starts `bloomery serve` and prints a Markdown table.
 //
 //	go run ./latency -bloomery ../bin/bloomery
 //	go run ./latency -bloomery ../bin/bloomery -gib 0.1 -kinds redisbloom,names
 //
-// Four clients in a process of their own each send one command a millisecond: PING,
-// BF.ADD and BF.EXISTS on the filter that the operation is about, and BF.ADD on
-// another one. A reply that is late counts for the commands, too, that would have been
-// sent meanwhile. A fifth client pings another server, which has nothing to do: how
-// late its replies are is the machine's share. The rows "nothing" are the floor without
-// any load.
+// Four clients in a separate process each send one command per millisecond: PING,
+// BF.ADD and BF.EXISTS on the filter of the operation, and BF.ADD on another one. A
+// late reply also counts for the commands that should have been sent in the
+// meantime. A fifth client pings an idle server; the delay of its replies is the
+// machine's share. The rows "nothing" are the floor without any load.
 package main
 
 import (
@@ -29,16 +28,16 @@ import (
 )
 
 var (
-	program = flag.String("bloomery", "bin/bloomery", "the program")
-	gib     = flag.Float64("gib", 1, "the size of the filters, in GiB")
-	dump    = flag.Float64("dump-mib", 24, "the size of the filter of DUMP and RESTORE, in MiB")
-	names   = flag.Int("names", 1_000_000, "how many names are listed and cleared")
-	idle    = flag.Duration("idle", 5*time.Second, "how long the floor is measured")
-	only    = flag.String("kinds", "", "some of the kinds, with commas between them; none: all")
-	beside  = flag.String("beside", "", "only operations with this in their names; the others are done, but not measured")
-	level   = flag.String("durability", "everysec", "that of the server")
-	loops   = flag.Int("loops", 0, "event loops of the server; 0: its default")
-	probe   = flag.String("probe", "", "what the process of the probes does: the addresses of the server and of the idle one, with a comma between them")
+	program = flag.String("bloomery", "bin/bloomery", "the `program` to measure")
+	gib     = flag.Float64("gib", 1, "size of the filters, in GiB")
+	dump    = flag.Float64("dump-mib", 24, "size of the filter for DUMP and RESTORE, in MiB")
+	names   = flag.Int("names", 1_000_000, "number of names to list and clear")
+	idle    = flag.Duration("idle", 5*time.Second, "how long to measure the floor")
+	only    = flag.String("kinds", "", "kinds of filters, separated by commas (default all)")
+	beside  = flag.String("beside", "", "measure only operations whose names contain this; the others run unmeasured")
+	level   = flag.String("durability", "everysec", "durability level of the server")
+	loops   = flag.Int("loops", 0, "event loops of the server (0 for its default)")
+	probe   = flag.String("probe", "", "internal: run as the probes' process, with the addresses of the server and the idle server, separated by a comma")
 )
 
 func main() {
@@ -53,16 +52,16 @@ func main() {
 	}
 }
 
-// A kind is a row of filters, with the words of BF.RESERVE that make them.
+// A kind is a kind of filter, with the arguments of BF.RESERVE for it.
 type kind struct {
 	name, text string
 	rate       string
 	words      []string
 	fixed      bool // refuses to grow
-	dumps      bool // by DUMP
+	dumps      bool // supports DUMP
 }
 
-// The rate of RedisBloom's kind keeps its capacity below what BF.RESERVE takes.
+// The rate of RedisBloom's kind keeps its capacity below the limit of BF.RESERVE.
 var kinds = []kind{
 	{name: "redisbloom", text: "RedisBloom's kind", rate: "0.0000001", words: []string{"EXPANSION", "16"}, dumps: true},
 	{name: "fixed", text: "paired, fixed", rate: "0.0001", words: []string{"LAYOUT", "PAIRED", "NONSCALING"}, fixed: true},
@@ -100,13 +99,13 @@ func measure() error {
 	return nil
 }
 
-// A bench is a server, a client that gives it work, and probes that wait.
+// A bench is a server, a client that runs the operations, and the probes.
 type bench struct {
 	server *process
 	client *client
 	probes *prober
-	random *rand.Rand // of keys
-	filter string     // column of the table
+	random *rand.Rand // for keys
+	filter string     // text for the table's first column
 }
 
 // with calls do with a server in a fresh directory.
@@ -140,7 +139,7 @@ func with(do func(*bench) error) error {
 	return nil
 }
 
-// row does something while the probes measure, and prints what they saw.
+// row runs an operation while the probes measure, and prints their results.
 func (b *bench) row(name string, do func() error) error {
 	if !strings.Contains(name, *beside) {
 		if err := do(); err != nil && !errors.As(err, new(refusal)) {

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Names of the filters; the probes use the first two.
+// Names of the filters. The probes use the first two.
 const (
 	big    = "big"
 	small  = "small"
@@ -18,7 +18,7 @@ const (
 	merged = "merged"
 )
 
-// filters measures all operations beside filters of a kind.
+// filters measures all operations on filters of one kind.
 func (b *bench) filters(k kind) error {
 	if err := b.make(small, "BF.RESERVE", small, "0.01", "10000000", "NONSCALING"); err != nil {
 		return err
@@ -35,7 +35,7 @@ func (b *bench) filters(k kind) error {
 		return err
 	}
 	b.filter = fmt.Sprintf("%s, %.2f GiB", k.text, size/(1<<30))
-	// So many that hardly a page is left untouched.
+	// Enough keys to touch nearly every page.
 	if err := b.fill(big, int(4*size/4096)); err != nil {
 		return err
 	}
@@ -71,7 +71,7 @@ func (b *bench) filters(k kind) error {
 	return nil
 }
 
-// plain is one command.
+// plain returns a function that sends one command.
 func (b *bench) plain(words ...string) func() error {
 	return func() error {
 		_, err := b.client.do(words...)
@@ -83,8 +83,8 @@ func (b *bench) reserve(k kind, name string, capacity uint64) error {
 	return b.make(name, append([]string{"BF.RESERVE", name, k.rate, strconv.FormatUint(capacity, 10)}, k.words...)...)
 }
 
-// make makes a filter in place of one that the probes, which add all the time, may
-// have made.
+// make creates a filter. It replaces one that the probes, which add all the time, may
+// have created.
 func (b *bench) make(name string, words ...string) (err error) {
 	for range 100 {
 		b.client.do("DEL", name)
@@ -95,7 +95,7 @@ func (b *bench) make(name string, words ...string) (err error) {
 	return err
 }
 
-// size is a filter's, in bytes.
+// size returns a filter's size in bytes.
 func (b *bench) size(name string) (float64, error) {
 	r, err := b.client.do("BF.INFO", name, "SIZE")
 	if err == nil && len(r.Items) != 1 {
@@ -107,7 +107,7 @@ func (b *bench) size(name string) (float64, error) {
 	return float64(r.Items[0].Integer), nil
 }
 
-// capacity is that of a filter of so many bytes.
+// capacity returns the capacity of a filter of the given size in bytes.
 func (b *bench) capacity(k kind, bytes float64) (uint64, error) {
 	const try = 1_000_000
 	if err := b.reserve(k, "try", try); err != nil {
@@ -144,7 +144,7 @@ func (b *bench) fill(name string, keys int) error {
 	return nil
 }
 
-// backgroundSave begins a snapshot and waits until it is written.
+// backgroundSave starts a snapshot and waits until it is written.
 func (b *bench) backgroundSave() error {
 	if _, err := b.client.do("BGSAVE"); err != nil {
 		return err
@@ -159,10 +159,11 @@ func (b *bench) saved() error {
 			return err
 		}
 	}
-	return fmt.Errorf("the snapshot is not written after %v", patience)
+	return fmt.Errorf("the snapshot was not written within %v", patience)
 }
 
-// mergeDuringSave merges two filters of some thousand keys while a snapshot is written.
+// mergeDuringSave merges two filters of a few thousand keys while a snapshot is
+// written.
 func (b *bench) mergeDuringSave() error {
 	for _, name := range []string{"one", "two"} {
 		if _, err := b.client.do("BF.RESERVE", name, "0.01", "1000", "NONSCALING"); err != nil {
@@ -180,7 +181,7 @@ func (b *bench) mergeDuringSave() error {
 	return b.saved()
 }
 
-// scanDump reads a dump, and loads it under another name if there is one.
+// scanDump reads a dump, and loads it under the second name if that is not empty.
 func (b *bench) scanDump(name, to string) error {
 	for next := int64(0); ; {
 		after, chunk, err := b.client.pair("BF.SCANDUMP", name, strconv.FormatInt(next, 10))
@@ -197,7 +198,7 @@ func (b *bench) scanDump(name, to string) error {
 	}
 }
 
-// growth fills a filter until it gets a layer of the size that is measured.
+// growth fills a filter until it appends a layer of the measured size.
 func (b *bench) growth(k kind, capacity uint64) error {
 	first := capacity / 16 // as EXPANSION says
 	if err := b.reserve(k, big, first); err != nil {
@@ -221,7 +222,7 @@ func (b *bench) growth(k kind, capacity uint64) error {
 				return err
 			}
 		}
-		return fmt.Errorf("the filter has not grown after %v", patience)
+		return fmt.Errorf("the filter did not grow within %v", patience)
 	})
 	if err == nil {
 		_, err = b.client.do("FLUSHALL")
@@ -229,7 +230,7 @@ func (b *bench) growth(k kind, capacity uint64) error {
 	return err
 }
 
-// dumpAndRestore is of a filter that fits into one reply.
+// dumpAndRestore measures DUMP and RESTORE, on a filter that fits into one reply.
 func (b *bench) dumpAndRestore(k kind) error {
 	capacity, err := b.capacity(k, *dump*(1<<20))
 	if err != nil {

@@ -19,18 +19,18 @@ import (
 	"time"
 )
 
-// every is how often a probe sends a command.
+// every is the interval between a probe's commands.
 const every = time.Millisecond
 
-// A prober is the process of the probes, as the measuring process sees it: it is told
-// to begin, and asked for what was measured.
+// A prober controls the probes' process: it starts a measurement and returns the
+// results.
 type prober struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-// A result is of one probe, in milliseconds.
+// A result holds the latencies of one probe, in milliseconds.
 type result struct{ worst, high float64 }
 
 func startProbes(addresses string) (*prober, error) {
@@ -68,12 +68,12 @@ func (p *prober) ask(word string) (answer string, err error) {
 	}
 	answer, err = p.out.ReadString('\n')
 	if err != nil {
-		return "", fmt.Errorf("the probes have ended: %w", err)
+		return "", fmt.Errorf("the probes have exited: %w", err)
 	}
 	return answer, nil
 }
 
-// results ends what tell("begin") began.
+// results ends the measurement that tell("begin") started.
 func (p *prober) results() (all []result, err error) {
 	answer, err := p.ask("end")
 	if err != nil {
@@ -98,16 +98,16 @@ func (p *prober) results() (all []result, err error) {
 type station struct {
 	fd      int
 	command func(i int) []byte
-	idle    bool // asks the idle server
+	idle    bool // probes the idle server
 
 	mu      sync.Mutex
 	on      bool
-	begun   time.Time // of the command under way; zero: none
+	begun   time.Time // when the pending command was sent; zero: none is pending
 	samples []float64 // in milliseconds
 	failure error
 }
 
-// probes is the process of the probes: it reads words from its input.
+// probes is the main function of the probes' process. It reads words from its input.
 func probes(addresses string) error {
 	address, idle, _ := strings.Cut(addresses, ",")
 	key := func(i int) string { return fmt.Sprint("probe", i) }
@@ -150,8 +150,7 @@ func probes(addresses string) error {
 	return nil
 }
 
-// connect opens a socket that blocks: to be woken by Go's poller would be measured,
-// too.
+// connect opens a blocking socket, so that wakeups by Go's poller are not measured.
 func (s *station) connect(address string) error {
 	conn, err := net.Dial("tcp", address)
 	if err != nil {
@@ -204,8 +203,8 @@ func (s *station) run() {
 	}
 }
 
-// sample notes how long the command has taken, and those that should have been sent
-// meanwhile. The caller has mu.
+// sample records the latency of the pending command, and of those that should have
+// been sent in the meantime. The caller holds mu.
 func (s *station) sample(now time.Time) {
 	if !s.on {
 		return
@@ -221,7 +220,7 @@ func (s *station) begin() {
 	s.on, s.samples = true, nil
 }
 
-// end works out the result. A command that is under way counts as it is.
+// end computes the result. A pending command counts with its latency so far.
 func (s *station) end() (r result, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -62,7 +62,7 @@ func start(binary, dir string) (*process, error) {
 		return nil, fmt.Errorf("the server did not start:\n%s", p.printed())
 	case <-time.After(time.Minute):
 		p.kill()
-		return nil, fmt.Errorf("the server did not listen within a minute:\n%s", p.printed())
+		return nil, fmt.Errorf("the server was not listening after a minute:\n%s", p.printed())
 	}
 }
 

@@ -1,14 +1,13 @@
 //go:build unix
 
-// Peak runs a command and appends one line about it to a file: wall seconds,
-// CPU seconds, and the peak of its memory in KiB, as the kernel counted it
-// (wait4, ru_maxrss). /usr/bin/time does the same where it is installed.
+// Peak runs a command and appends one line to a file: wall-clock seconds, CPU
+// seconds, and peak memory in KiB, as counted by the kernel (wait4, ru_maxrss).
+// /usr/bin/time does the same where it is installed.
 //
 //	peak FILE COMMAND [ARG...]
 //
-// The command's three streams are peak's own. A child that is a clone of peak
-// until it executes the command cannot be told from it, so the memory is never
-// less than peak's own few MiB.
+// The command inherits peak's three streams. The child is a clone of peak until it
+// executes the command, so the reported memory is at least peak's own few MiB.
 package main
 
 import (
@@ -37,7 +36,7 @@ func main() {
 	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
 	memory := usage.Maxrss
 	if runtime.GOOS == "darwin" {
-		memory /= 1024 // counted in bytes there
+		memory /= 1024 // macOS counts bytes
 	}
 	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if err := note(os.Args[1], fmt.Sprintf("%.3f %.3f %d\n", wall.Seconds(), cpu.Seconds(), memory)); err != nil {

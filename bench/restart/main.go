@@ -1,14 +1,13 @@
 //go:build linux
 
-// Restart measures how long a store takes to be there again: from a snapshot,
-// beside reading that file into fresh memory, and from a log. It prints two
-// Markdown tables.
+// Restart measures how long a store takes to open: from a snapshot, compared with
+// reading that file into fresh memory, and from a log. It prints two Markdown tables.
 //
 //	go run ./restart
 //	go run ./restart -mib 64 -adds 1e6
 //
-// Each figure is of a process of its own, which has no memory yet; those of a row
-// take turns, and the files come from the system's cache.
+// Each figure is measured in a new process, which has no memory yet. The processes of
+// a row alternate, and the files come from the system's cache.
 package main
 
 import (
@@ -30,11 +29,11 @@ import (
 )
 
 var (
-	mib  = flag.Uint64("mib", 1024, "the filters of the snapshot, in MiB")
-	adds = flag.Float64("adds", 1e8, "the adds of the log")
-	runs = flag.Int("runs", 7, "how often each is measured; the tables have medians")
-	part = flag.String("part", "", "what a process of its own does, in the directory -dir")
-	dir  = flag.String("dir", "", "")
+	mib  = flag.Uint64("mib", 1024, "size of the snapshot's filters, in MiB")
+	adds = flag.Float64("adds", 1e8, "number of adds in the log")
+	runs = flag.Int("runs", 7, "measurements of each figure; the tables have medians")
+	part = flag.String("part", "", "internal: the part that a new process runs, in the directory -dir")
+	dir  = flag.String("dir", "", "internal: the directory of -part")
 )
 
 func main() {
@@ -61,7 +60,7 @@ var kinds = []struct{ name, text string }{
 }
 
 func tables() error {
-	fmt.Printf("A store with %d MiB of filters, opened after an orderly end:\n\n", *mib)
+	fmt.Printf("A store with %d MiB of filters, opened after an orderly stop:\n\n", *mib)
 	fmt.Println("| filters | snapshot | reading it into fresh memory | start | of reading |")
 	fmt.Println("|---|--:|--:|--:|--:|")
 	for _, kind := range kinds {
@@ -94,7 +93,7 @@ func tables() error {
 			return err
 		}
 	}
-	fmt.Printf("\nA filter with %.0e keys, added in groups of %d and all in the log, opened after a kill; and what such adds write, snapshots included:\n\n", *adds, group)
+	fmt.Printf("\nA filter with %.0e keys, added in groups of %d and all in the log, opened after a kill; and the bytes that such adds write, snapshots included:\n\n", *adds, group)
 	fmt.Println("| filter | log | adds recovered | start | bytes written for each add |")
 	fmt.Println("|---|--:|--:|--:|--:|")
 	for _, kind := range kinds[:2] {
@@ -121,7 +120,7 @@ func tables() error {
 	return nil
 }
 
-// with calls do with a directory, and removes that.
+// with calls do with a temporary directory, and then removes it.
 func with(do func(dir string) error) error {
 	dir, err := os.MkdirTemp("", "bloomery-restart-")
 	if err != nil {
@@ -131,7 +130,7 @@ func with(do func(dir string) error) error {
 	return do(dir)
 }
 
-// run has a part done by a process of its own, which prints numbers.
+// run runs a part in a new process and returns the numbers that it prints.
 func run(dir, part string) (numbers []float64, err error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -158,9 +157,9 @@ func median(x []float64) float64 {
 	return (x[(len(x)-1)/2] + x[len(x)/2]) / 2
 }
 
-const group = 1000 // keys that are added, and committed, at a time
+const group = 1000 // keys added and committed at a time
 
-// specOf is a filter of so many keys.
+// specOf returns the spec of a filter for the given number of keys.
 func specOf(kind string, keys float64) store.Spec {
 	spec := store.Spec{Kind: store.RedisBloom, Capacity: uint64(keys), Rate: 0.01}
 	if kind == "paired" {
@@ -169,7 +168,7 @@ func specOf(kind string, keys float64) store.Spec {
 	return spec
 }
 
-// put adds so many keys to a new filter.
+// put creates a filter and adds keys to it.
 func put(s *store.Local, name string, spec store.Spec, keys int) error {
 	ctx := context.Background()
 	f, err := s.Create(ctx, name, spec)
@@ -196,7 +195,7 @@ func put(s *store.Local, name string, spec store.Spec, keys int) error {
 
 func smallFilters() uint64 { return *mib << 20 / (16 << 10) }
 
-// fill makes filters of -mib together, and ends in order.
+// fill creates filters of -mib in total, and closes the store.
 func fill(kind string) error {
 	s, err := store.OpenLocal(store.LocalConfig{Dir: *dir})
 	if err != nil {
@@ -216,7 +215,7 @@ func fill(kind string) error {
 	return s.Close()
 }
 
-// read reads the snapshot into fresh memory. It prints bytes and seconds.
+// read reads the snapshot into fresh memory. It prints the bytes and the seconds.
 func read(string) error {
 	found, err := filepath.Glob(filepath.Join(*dir, "snapshot-*"))
 	if err != nil || len(found) != 1 {
@@ -240,7 +239,7 @@ func read(string) error {
 	return nil
 }
 
-// open opens the store. It prints seconds, bytes of the log, and adds in it.
+// open opens the store. It prints the seconds, the log's bytes and its adds.
 func open(string) error {
 	began := time.Now()
 	s, err := store.OpenLocal(store.LocalConfig{Dir: *dir})
@@ -252,7 +251,7 @@ func open(string) error {
 	return s.Close()
 }
 
-// log makes a log of -adds adds, and ends as a kill would.
+// log writes a log of -adds adds, and exits as if killed.
 func log(kind string) error {
 	s, err := store.OpenLocal(store.LocalConfig{Dir: *dir, CheckpointBytes: 1 << 50})
 	if err != nil {
@@ -261,7 +260,7 @@ func log(kind string) error {
 	return put(s, "filter", specOf(kind, *adds), int(*adds))
 }
 
-// write adds as a server does. It prints the bytes that were written for each add.
+// write adds keys as a server does. It prints the bytes written for each add.
 func write(kind string) error {
 	s, err := store.OpenLocal(store.LocalConfig{Dir: *dir})
 	if err != nil {

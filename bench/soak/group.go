@@ -11,14 +11,14 @@ import (
 	"time"
 )
 
-// A group is a control group of memory, of either version, at the top of what is
-// mounted: below a group with processes in it version 2 allows none.
+// A group is a memory control group, of version 1 or 2, at the top of the mounted
+// hierarchy: version 2 allows none below a group that contains processes.
 type group struct {
 	dir     string
 	version int
 }
 
-// newGroup makes a group that allows so many bytes, and no swap.
+// newGroup creates a group limited to the given number of bytes, without swap.
 func newGroup(name string, limitBytes uint64) (*group, error) {
 	top, version, err := groupMount()
 	if err != nil {
@@ -26,7 +26,7 @@ func newGroup(name string, limitBytes uint64) (*group, error) {
 	}
 	g := &group{filepath.Join(top, "bloomery-soak-"+strconv.Itoa(os.Getpid())+"-"+name), version}
 	if err := os.Mkdir(g.dir, 0o755); err != nil {
-		return nil, fmt.Errorf("no control group can be made here: run as root, on a machine or in a container where %s can be written: %w", top, err)
+		return nil, fmt.Errorf("cannot create a control group: run as root, where %s is writable: %w", top, err)
 	}
 	limit, swap, none := "memory.limit_in_bytes", "memory.memsw.limit_in_bytes", strconv.FormatUint(limitBytes, 10)
 	if version == 2 {
@@ -34,13 +34,13 @@ func newGroup(name string, limitBytes uint64) (*group, error) {
 	}
 	if err := g.write(limit, strconv.FormatUint(limitBytes, 10)); err != nil {
 		os.Remove(g.dir)
-		return nil, fmt.Errorf("the group cannot be limited (of version 2, the group above must have +memory in cgroup.subtree_control): %w", err)
+		return nil, fmt.Errorf("cannot limit the group (in version 2, the parent needs +memory in cgroup.subtree_control): %w", err)
 	}
-	g.write(swap, none) // not there where the system does not count swap
+	g.write(swap, none) // the file is missing if the system does not count swap
 	return g, nil
 }
 
-// groupMount finds where groups of memory are mounted.
+// groupMount finds where memory control groups are mounted.
 func groupMount() (top string, version int, err error) {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -63,7 +63,7 @@ func groupMount() (top string, version int, err error) {
 		}
 	}
 	if version == 0 {
-		return "", 0, fmt.Errorf("no control groups of memory are mounted here, of version 1 or 2")
+		return "", 0, fmt.Errorf("no memory control groups are mounted here, of version 1 or 2")
 	}
 	return top, version, nil
 }
@@ -72,10 +72,10 @@ func (g *group) write(file, text string) error {
 	return os.WriteFile(filepath.Join(g.dir, file), []byte(text), 0o644)
 }
 
-// processes is the file that takes the number of a process which joins.
+// processes is the file to which the id of a joining process is written.
 func (g *group) processes() string { return filepath.Join(g.dir, "cgroup.procs") }
 
-// usage is how many bytes the group has, with what the kernel keeps for it.
+// usage is the group's memory in bytes, including the kernel's on its behalf.
 func (g *group) usage() uint64 {
 	file := "memory.usage_in_bytes"
 	if g.version == 2 {
@@ -89,14 +89,14 @@ func (g *group) usage() uint64 {
 	return n
 }
 
-// remove removes the group, whose processes have ended.
+// remove removes the group. Its processes have exited.
 func (g *group) remove() error {
 	var err error
 	for range 50 {
 		if err = os.Remove(g.dir); err == nil {
 			return nil
 		}
-		time.Sleep(100 * time.Millisecond) // the kernel is not done with it yet
+		time.Sleep(100 * time.Millisecond) // the kernel is still cleaning up
 	}
 	return err
 }

@@ -10,22 +10,22 @@ import (
 	"time"
 )
 
-// A load is what a client does to a server again and again, so that the accounts
-// stay near 90% of the ceiling. One call is a round, of some seconds at most.
+// A load is what a client does repeatedly, so that the server's accounted memory
+// stays near 90% of the ceiling. A round takes at most a few seconds.
 type load struct {
 	name, about string
 	begin       func(l *run) error // nil: nothing
 	round       func(l *run) error
 }
 
-// run is a load under way.
+// A run is a load in progress.
 type run struct {
 	*client
 	ctx     context.Context
 	ceiling uint64
 	rng     *rand.Rand
 	next    int      // the number of the next name
-	names   []string // that are there, oldest first
+	names   []string // that exist, oldest first
 	payload string
 }
 
@@ -36,20 +36,20 @@ var loads = []load{
 	{"mixed", "strings of up to 1 MiB and filters, which expire or are overwritten", nil, mixed},
 }
 
-// share is so much of the ceiling, in bytes.
+// share is a fraction of the ceiling, in bytes.
 func (l *run) share(of float64) uint64 { return uint64(of * float64(l.ceiling)) }
 
-// name is one that was not used before.
+// name returns a name that has not been used before.
 func (l *run) name() string {
 	l.next++
 	return "n" + strconv.Itoa(l.next)
 }
 
-// build makes a filter of so many bytes, in one of the layouts, and touches all of
-// its pages.
+// build creates a filter of the given size, in a random layout, and touches all of its
+// pages.
 func (l *run) build(name string, bytes uint64) error {
 	layout := []string{"REDISBLOOM", "PAIRED"}[l.rng.IntN(2)]
-	keys := bytes * 8 / 10 // some 9.6 bits for each, in either layout
+	keys := bytes * 8 / 10 // about 9.6 bits per key, in either layout
 	for {
 		made, err := l.do("BF.RESERVE", name, "0.01", strconv.FormatUint(keys, 10), "NONSCALING", "LAYOUT", layout)
 		if err != nil {
@@ -58,7 +58,7 @@ func (l *run) build(name string, bytes uint64) error {
 		if made {
 			return l.touch(name, bytes)
 		}
-		// What was deleted just before may still be on its way to the system.
+		// Recently deleted memory may not have been returned to the system yet.
 		select {
 		case <-l.ctx.Done():
 			return nil
@@ -67,7 +67,7 @@ func (l *run) build(name string, bytes uint64) error {
 	}
 }
 
-// touch adds a key or more for each page that the filter has.
+// touch adds at least one key for each of the filter's pages.
 func (l *run) touch(name string, bytes uint64) error {
 	const batch, pipeline = 1000, 16
 	for left := int64(bytes/4096) + batch; left > 0; {
@@ -106,7 +106,7 @@ func makeAndDelete(l *run) error {
 	return err
 }
 
-// churnSmall makes a hundred small filters, then deletes as many as make room.
+// churnSmall creates a hundred small filters, then deletes as many as necessary.
 func churnSmall(l *run) error {
 	const count, keys = 100, 50
 	for range count {
@@ -139,7 +139,7 @@ func churnSmall(l *run) error {
 	return l.deleteDown()
 }
 
-// deleteDown deletes names, in any order, until the accounts are at 90% of the
+// deleteDown deletes random names until the accounted memory is at most 90% of the
 // ceiling.
 func (l *run) deleteDown() error {
 	for {
@@ -160,7 +160,7 @@ func (l *run) deleteDown() error {
 	}
 }
 
-// mixed sets strings and makes filters, most of which end by themselves.
+// mixed sets strings and creates filters, most of which expire.
 func mixed(l *run) error {
 	const count = 50
 	if l.payload == "" {
@@ -191,7 +191,8 @@ func mixed(l *run) error {
 	if _, err := l.flush(2 * count); err != nil {
 		return err
 	}
-	// When it is full it waits for what ends, rather than to be refused for ever.
+	// When the server is full, wait for names to expire, instead of being refused
+	// again and again.
 	for range 100 {
 		used, err := l.used()
 		if err != nil || used <= l.share(0.95) {

@@ -1,15 +1,15 @@
 //go:build linux
 
-// Soak runs `bloomery serve` in a control group with a limit to its memory, with the
-// ceiling that the server chooses there, and keeps it near 90% of that under loads
-// that make and drop filters and values all the time. It samples what is resident
-// each second, prints a Markdown table, and fails if the system ended a server, or
-// one had more than 1.25 times its ceiling and 100 MB.
+// Soak runs `bloomery serve` in a control group with limited memory, with the ceiling
+// that the server chooses there, and keeps it near 90% of that under loads that
+// constantly create and delete filters and values. It samples the resident memory
+// each second and prints a Markdown table. It fails if the system killed a server, or
+// if one used more than 1.25 times its ceiling plus 100 MB.
 //
 //	go run ./soak -bloomery ../bin/bloomery
 //	go run ./soak -bloomery ../bin/bloomery -time 30s -loads rebuild,delete
 //
-// It needs root, and control groups of memory, of version 1 or 2.
+// It needs root and memory control groups, of version 1 or 2.
 package main
 
 import (
@@ -29,27 +29,27 @@ import (
 )
 
 var (
-	binary   = flag.String("bloomery", "../bin/bloomery", "the program")
+	binary   = flag.String("bloomery", "../bin/bloomery", "the `program` to test")
 	forTime  = flag.Duration("time", 10*time.Minute, "how long each load runs")
-	groupMiB = flag.Uint64("mib", 1024, "the memory of each group, in MiB")
-	only     = flag.String("loads", "", "the loads to run, with commas between; all if empty")
-	parallel = flag.Bool("parallel", false, "run all loads at once, each in a group of its own")
-	withData = flag.Bool("data", false, "let the servers keep their data in a directory, with snapshots and a log")
+	groupMiB = flag.Uint64("mib", 1024, "memory of each group, in MiB")
+	only     = flag.String("loads", "", "loads to run, separated by commas (default all)")
+	parallel = flag.Bool("parallel", false, "run all loads in parallel, each in its own group")
+	withData = flag.Bool("data", false, "run the servers with a data directory, so with snapshots and a log")
 )
 
-// allowed is how much may be resident under a ceiling, in bytes.
+// allowed is how much memory may be resident under a ceiling, in bytes.
 func allowed(ceiling uint64) uint64 { return ceiling + ceiling/4 + 100e6 }
 
-// result is what was measured of a load.
+// A result holds the measurements of a load.
 type result struct {
 	load              load
 	took              time.Duration
 	ceiling           uint64
-	used              uint64 // the most that the accounts said
-	resident, usage   uint64 // the most that the process, and its group, had
-	late              uint64 // the most resident in the last tenth of the time
+	used              uint64 // the peak of the server's accounted memory
+	resident, usage   uint64 // the peaks of the process and of its group
+	late              uint64 // the peak of resident in the last tenth of the time
 	commands, refused int
-	err               error // why it failed
+	err               error // why the load failed
 }
 
 func main() {
@@ -72,7 +72,7 @@ func soak(ctx context.Context) (failed bool, err error) {
 		return false, err
 	}
 	if _, err := os.Stat(*binary); err != nil {
-		return false, fmt.Errorf("%w: build it by make build, or name it by -bloomery", err)
+		return false, fmt.Errorf("%w: build it with make build, or name it with -bloomery", err)
 	}
 	tried, err := newGroup("tried", *groupMiB<<20)
 	if err != nil {
@@ -120,7 +120,7 @@ func chosenLoads() (chosen []load, err error) {
 	return chosen, nil
 }
 
-// runLoad runs a load in a group of its own.
+// runLoad runs a load in its own group.
 func runLoad(ctx context.Context, load load) (r result) {
 	r.load = load
 	g, err := newGroup(load.name, *groupMiB<<20)
@@ -157,24 +157,24 @@ func runLoad(ctx context.Context, load load) (r result) {
 	r.took = time.Since(began)
 	switch {
 	case s.gone():
-		r.err = fmt.Errorf("the server ended after %v: %v", r.took.Round(time.Second), s.err)
+		r.err = fmt.Errorf("the server exited after %v: %v", r.took.Round(time.Second), s.err)
 		fmt.Fprint(os.Stderr, s.printed())
 	case err != nil:
 		r.err = err
 	case r.resident > allowed(r.ceiling):
-		r.err = errors.New("more was resident than may be")
+		r.err = errors.New("too much memory was resident")
 	}
 	return r
 }
 
-// work does a load's rounds until the time is over.
+// work runs a load's rounds until time is up.
 func work(ctx context.Context, s *server, r *result) error {
 	c, err := dial(s.address)
 	if err != nil {
 		return err
 	}
 	defer c.conn.Close()
-	// A load that waits for a reply ends with the time, too.
+	// A load that waits for a reply must also stop when time is up.
 	defer context.AfterFunc(ctx, func() { c.conn.SetDeadline(time.Now().Add(20 * time.Second)) })()
 	l := &run{client: c, ctx: ctx, ceiling: s.ceiling, rng: rand.New(rand.NewPCG(1, 2))}
 	if r.load.begin != nil {
@@ -190,7 +190,7 @@ func work(ctx context.Context, s *server, r *result) error {
 	return err
 }
 
-// sample notes each second what is resident, and what the accounts say.
+// sample records the resident and the accounted memory once a second.
 func (r *result) sample(ctx context.Context, s *server, g *group, began time.Time) {
 	c, err := dial(s.address)
 	if err == nil {

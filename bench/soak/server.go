@@ -20,13 +20,13 @@ import (
 	"github.com/bloomery/bloom/internal/resp"
 )
 
-// A server is `bloomery serve` in a group, with the ceiling that it has chosen.
+// A server is a running `bloomery serve` in a group, with the ceiling that it chose.
 type server struct {
 	cmd     *exec.Cmd
 	address string
 	ceiling uint64
-	ended   chan struct{} // closed when it has
-	err     error         // then: what Wait returned
+	ended   chan struct{} // closed when the process has exited
+	err     error         // the result of Wait, after that
 
 	mu  sync.Mutex
 	log bytes.Buffer
@@ -40,10 +40,10 @@ var (
 // startServer starts the server in the group, and waits until it listens.
 func startServer(g *group, binary string, flags ...string) (*server, error) {
 	s := &server{ended: make(chan struct{})}
-	script := `echo $$ > "$1" && shift && exec "$@"` // it joins before it begins
+	script := `echo $$ > "$1" && shift && exec "$@"` // join the group before the program starts
 	args := append([]string{"-c", script, "sh", g.processes(), binary, "serve", "--listen", "127.0.0.1:0", "--http", "off"}, flags...)
 	s.cmd = exec.Command("sh", args...)
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // it does not outlive this program
+	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // die with this program
 	pipe, err := s.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
@@ -72,14 +72,14 @@ func startServer(g *group, binary string, flags ...string) (*server, error) {
 	case <-ready:
 		if s.ceiling == 0 {
 			s.stop()
-			return nil, errors.New("the server did not say which memory ceiling it has")
+			return nil, errors.New("the server did not report its memory ceiling")
 		}
 		return s, nil
 	case <-s.ended:
 		return nil, fmt.Errorf("the server did not start: %v\n%s", s.err, s.printed())
 	case <-time.After(30 * time.Second):
 		s.stop()
-		return nil, errors.New("the server does not listen after 30 s")
+		return nil, errors.New("the server was not listening after 30 s")
 	}
 }
 
@@ -89,7 +89,7 @@ func (s *server) printed() string {
 	return s.log.String()
 }
 
-// gone reports whether the server has ended by itself.
+// gone reports whether the server has exited.
 func (s *server) gone() bool {
 	select {
 	case <-s.ended:
@@ -99,7 +99,7 @@ func (s *server) gone() bool {
 	}
 }
 
-// stop ends the server, and waits for that.
+// stop stops the server and waits until it has exited.
 func (s *server) stop() {
 	s.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -110,7 +110,7 @@ func (s *server) stop() {
 	}
 }
 
-// resident is how many bytes of the process are in memory.
+// resident returns the process's resident memory in bytes.
 func (s *server) resident() uint64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {
@@ -125,14 +125,14 @@ func (s *server) resident() uint64 {
 	return kib << 10
 }
 
-// A client is a connection: commands are collected and sent together, and their
-// replies read in order.
+// A client is a connection. It collects commands, sends them together, and reads
+// their replies in order.
 type client struct {
 	conn net.Conn
 	in   *resp.ReplyReader
 	out  []byte
 
-	commands, refused int // refused: for lack of memory
+	commands, refused int // refused for lack of memory
 }
 
 func dial(address string) (*client, error) {
@@ -143,7 +143,7 @@ func dial(address string) (*client, error) {
 	return &client{conn: conn, in: resp.NewReplyReader(conn, resp.DefaultReplyLimits)}, nil
 }
 
-// command appends a command to what flush sends.
+// command appends a command to those that flush will send.
 func (c *client) command(words ...string) {
 	c.out = fmt.Appendf(c.out, "*%d\r\n", len(words))
 	for _, word := range words {
@@ -152,8 +152,8 @@ func (c *client) command(words ...string) {
 	c.commands++
 }
 
-// flush sends what was collected, and reads as many replies. It returns how many
-// were no errors; those for lack of memory are counted, and others end the load.
+// flush sends the collected commands and reads their replies. It returns how many
+// succeeded. Refusals for lack of memory are counted; any other error stops the load.
 func (c *client) flush(replies int) (good int, err error) {
 	c.conn.SetDeadline(time.Now().Add(2 * time.Minute))
 	if _, err := c.conn.Write(c.out); err != nil {
@@ -177,14 +177,14 @@ func (c *client) flush(replies int) (good int, err error) {
 	return good, nil
 }
 
-// do is command and flush of one, and whether it was done.
+// do sends one command and reports whether it succeeded.
 func (c *client) do(words ...string) (bool, error) {
 	c.command(words...)
 	good, err := c.flush(1)
 	return good == 1, err
 }
 
-// used is what the server's accounts say.
+// used returns the server's accounted memory.
 func (c *client) used() (uint64, error) {
 	c.command("INFO", "memory")
 	c.commands--

@@ -1,15 +1,15 @@
 //go:build linux
 
-// Tenbillion builds a filter of ten billion keys in the shape of URLs, saves it,
-// maps the file and checks it: every one of a sample of members must be found,
-// and strangers no more often than the filter says of itself. It prints one
+// Tenbillion builds a filter of ten billion keys that look like URLs, saves it, maps
+// the file and checks it: every member of a sample must be found, and keys that were
+// never added ("strangers") no more often than the filter reports. It prints one
 // Markdown table.
 //
 //	go run ./tenbillion
 //	go run ./tenbillion -n 1e9 -file /tmp/billion.bloom
 //
-// Keys are made on the fly: key i carries a bijective mix of i in hexadecimal, so
-// that no two are equal and none is kept.
+// Keys are generated on the fly: key i contains a bijective mix of i in hexadecimal,
+// so that all keys differ and none needs to be stored.
 package main
 
 import (
@@ -33,16 +33,16 @@ const (
 	template  = "https://www.example.com/catalogue/items/0123456789abcdef"
 	digitsAt  = len(template) - 16
 	batchKeys = 1024
-	stripe    = 1 << 20 // keys that a worker takes at once
+	stripe    = 1 << 20 // keys that a worker takes at a time
 )
 
 func main() {
-	count := flag.Float64("n", 1e10, "how many keys")
+	count := flag.Float64("n", 1e10, "number of keys")
 	rate := flag.Float64("p", 0.01, "the false-positive rate")
-	members := flag.Float64("members", 1e7, "how many members to look up")
-	strangers := flag.Float64("strangers", 1e8, "how many strangers to look up")
+	members := flag.Float64("members", 1e7, "number of members to look up")
+	strangers := flag.Float64("strangers", 1e8, "number of absent keys to look up")
 	path := flag.String("file", filepath.Join(os.TempDir(), "ten-billion.bloom"), "where to save the filter; removed at the end")
-	feedBytes := flag.Uint64("feed", 1<<30, "bytes of keys that each worker may keep waiting")
+	feedBytes := flag.Uint64("feed", 1<<30, "bytes of keys that each worker may buffer")
 	flag.Parse()
 	t := &trial{n: uint64(*count), p: *rate, members: uint64(*members), strangers: uint64(*strangers), path: *path, feedBytes: *feedBytes}
 	if err := t.run(); err != nil {
@@ -60,7 +60,7 @@ type trial struct {
 	start time.Time
 }
 
-// step prints a row of the table when a step is done.
+// step adds a row to the table when a step is done.
 func (t *trial) step(what, format string, args ...any) {
 	took := time.Since(t.start)
 	fmt.Fprintf(os.Stderr, "%-30s %8.1f s  %s\n", what, took.Seconds(), fmt.Sprintf(format, args...))
@@ -115,7 +115,7 @@ func (t *trial) run() error {
 
 func seconds(t *trial) float64 { return time.Since(t.start).Seconds() }
 
-// build adds all keys, on every CPU.
+// build adds all keys, on all CPUs.
 func (t *trial) build(f *bloom.Filter) error {
 	bulk, err := f.Bulk(t.feedBytes)
 	if err != nil {
@@ -153,7 +153,7 @@ func (t *trial) build(f *bloom.Filter) error {
 	return nil
 }
 
-// check looks up members, spread over all that were added, and strangers.
+// check looks up members, spread over all that were added, and absent keys.
 func (t *trial) check(f *bloom.Filter, report bloom.Report) error {
 	found := t.look(f, t.members, func(i uint64) uint64 { high, _ := bits.Mul64(i*0x9e3779b97f4a7c15, t.n); return high })
 	t.step("look up members", "%d of %d found; %.1f ns a key", found, t.members, 1e9*seconds(t)/float64(t.members))
@@ -165,7 +165,7 @@ func (t *trial) check(f *bloom.Filter, report bloom.Report) error {
 	sigma := math.Sqrt(measured * (1 - measured) / float64(t.strangers))
 	t.step("look up strangers", "%d of %d found: rate %.5g +- %.2g, asked for %g; %.1f ns a key", found, t.strangers, measured, sigma, t.p, 1e9*seconds(t)/float64(t.strangers))
 	if math.Abs(measured-report.Rate) > 4*math.Hypot(sigma, report.RateError) {
-		return fmt.Errorf("the rate is %g, and the filter said %g +- %g", measured, report.Rate, report.RateError)
+		return fmt.Errorf("the rate is %g, but the filter reports %g +- %g", measured, report.Rate, report.RateError)
 	}
 	if measured > t.p+4*sigma {
 		return fmt.Errorf("the rate is %g, above %g", measured, t.p)
@@ -173,7 +173,7 @@ func (t *trial) check(f *bloom.Filter, report bloom.Report) error {
 	return nil
 }
 
-// look counts how many of the keys which(0), which(1), ... are found.
+// look counts how many of the keys with ids which(0), which(1), ... are found.
 func (t *trial) look(f *bloom.Filter, count uint64, which func(uint64) uint64) uint64 {
 	var next, found atomic.Uint64
 	var wait sync.WaitGroup
@@ -217,7 +217,7 @@ func model() string {
 	return "unknown CPU"
 }
 
-// keys is room for a batch of keys.
+// keys is memory for a batch of keys.
 type keys struct {
 	text []byte
 	keys [][]byte
@@ -231,7 +231,7 @@ func newKeys() *keys {
 	return k
 }
 
-// each hands the keys from, from+1, ... to-1 to do, a batch at a time.
+// each passes the keys from, from+1, ... to-1 to do, a batch at a time.
 func (k *keys) each(from, to uint64, do func([][]byte)) {
 	for from < to {
 		n := int(min(batchKeys, to-from))
@@ -245,7 +245,7 @@ func (k *keys) each(from, to uint64, do func([][]byte)) {
 
 // set makes key i the id-th of all.
 func (k *keys) set(i int, id uint64) {
-	id = (id ^ id>>32) * 0x9fb21c651e98df25 // odd factors and shifted xors can be undone
+	id = (id ^ id>>32) * 0x9fb21c651e98df25 // multiplying by odd numbers and xorshifts are invertible
 	id ^= id >> 29
 	at := i*len(template) + digitsAt
 	for d := range 8 {
