@@ -9,8 +9,8 @@ import (
 	"github.com/apache/arrow-go/v18/parquet/schema"
 )
 
-// arrowGo is to Apache Arrow's Parquet what parquetGo is to parquet-go. It sizes
-// filters from n and p, to powers of two.
+// arrowGo does for Apache Arrow's Parquet what parquetGo does for parquet-go. It
+// sizes filters from n and p, as powers of two.
 type arrowGo struct{}
 
 func (arrowGo) about() string { return "arrow-go " + moduleVersion("github.com/apache/arrow-go/v18") }

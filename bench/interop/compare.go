@@ -8,27 +8,27 @@ import (
 	"github.com/bloomery/bloom/interop"
 )
 
-// A peer is a format, a program that has it, and what is tried with the two.
+// A peer is a format, a program that implements it, and the trials of the two.
 type peer struct {
 	format string // of package interop
 	start  func() (program, error)
 	trials []trial
 
-	// ours is an empty filter like the program's. key is what it takes for a key
-	// of the program; nil where that is the same bytes.
+	// ours returns an empty filter like the program's. key converts a key of the
+	// program to ours; nil if the bytes are the same.
 	ours func(t trial) (interop.Filter, error)
 	key  func(t trial, key []byte) []byte
 
-	// loose: the format leaves its writer a choice, such as whether to compress, so
-	// that bytes are not compared, but read back.
+	// loose is set if the format leaves its writer a choice, such as whether to
+	// compress. Then files are not compared, but read back.
 	loose bool
 
-	// options are what the format's files do not say; nil for none.
+	// options returns what the format's files do not contain; nil for nothing.
 	options func(t trial) interop.Options
 }
 
-// A trial is one filter: of n keys at rate p, or of m bits and k probes, as the
-// variant of the program has it. n keys go in.
+// A trial is one filter: for n keys at rate p, or of m bits and k probes, depending
+// on the program's variant. n keys are added.
 type trial struct {
 	variant string
 	shape   shape
@@ -37,11 +37,11 @@ type trial struct {
 	m       uint64
 	k       int
 
-	// data lies behind the filter, in files that have room for it.
+	// data follows the filter, in formats that allow it.
 	data []byte
 
-	// oneWay: the program has a switch that changes what it writes and reads,
-	// which we follow in its own filters only; ours are in its normal form.
+	// oneWay is set if a switch of the program changes what it writes and reads. We
+	// read such filters, but write only the program's normal form.
 	oneWay bool
 }
 
@@ -53,19 +53,19 @@ func (t trial) String() string {
 type result struct {
 	format, program string
 
-	filters   int // that the program made
-	read      int // of these, that we read and answered for as it does
-	rewritten int // of these, that we wrote again byte for byte
+	filters   int // made by the program
+	read      int // of these, how many we read, with the program's answers
+	rewritten int // of these, how many we wrote again byte for byte
 
-	built     int // the same filters by us, out of the keys
-	identical int // of these, byte for byte the program's
-	offered   int // of these, that it was given to read; none if it is recorded
-	accepted  int // of these, that it read and answered for as we do
+	built     int // the same filters, built by us from the keys
+	identical int // of these, how many are byte for byte the program's
+	offered   int // of these, how many the program was given; none if it is recorded
+	accepted  int // of these, how many it read, with our answers
 
-	answers        int // compared
-	falsePositives int // among them, equal because the answers are
+	answers        int // number compared
+	falsePositives int // among them; equal if all answers are
 
-	loose    bool // bytes were not compared
+	loose    bool // files were not compared
 	problems []string
 }
 
@@ -73,7 +73,7 @@ func (r *result) bad(t trial, format string, values ...any) {
 	r.problems = append(r.problems, fmt.Sprintf("%s, %s, %v: %s", r.format, r.program, t, fmt.Sprintf(format, values...)))
 }
 
-// compare tries the program of a peer and ours with one another.
+// compare runs the trials of a peer.
 func compare(p peer) (*result, error) {
 	format, ok := interop.FormatNamed(p.format)
 	if !ok {
@@ -90,12 +90,12 @@ func compare(p peer) (*result, error) {
 		r.try(p, format, program, j)
 	}
 	if r.falsePositives == 0 {
-		r.bad(trial{}, "no filter gave a false positive, so that none were compared: choose higher rates")
+		r.bad(trial{}, "no filter gave a false positive, so none were compared: choose higher rates")
 	}
 	return r, nil
 }
 
-// jobs are the peer's trials with their keys, or what is recorded.
+// jobs returns the peer's trials with their keys, or the recorded jobs.
 func (p peer) jobs(program program) (jobs []job) {
 	if r, ok := program.(*recorded); ok {
 		return r.jobs()
@@ -106,7 +106,7 @@ func (p peer) jobs(program program) (jobs []job) {
 	return jobs
 }
 
-// try is one filter, both ways.
+// try tries one filter in both directions.
 func (r *result) try(p peer, format *interop.Format, program program, j job) {
 	t := j.trial
 	file, theirs, err := program.make(j)
@@ -163,7 +163,7 @@ func (r *result) try(p peer, format *interop.Format, program program, j job) {
 	}
 }
 
-// readTheirs reads what the program wrote, asks it the same, and writes it again.
+// readTheirs reads the program's filter, compares the answers, and writes it again.
 func (r *result) readTheirs(p peer, format *interop.Format, t trial, file []byte, probes [][]byte, theirs []bool) {
 	var options interop.Options
 	if p.options != nil {
@@ -171,7 +171,7 @@ func (r *result) readTheirs(p peer, format *interop.Format, t trial, file []byte
 	}
 	if format.Matches != nil {
 		if found, _ := interop.Recognise(file[:min(len(file), 64)], int64(len(file))); found != format {
-			r.bad(t, "the file is not recognised, but taken for %v", nameOf(found))
+			r.bad(t, "the file is not recognised, but mistaken for %v", nameOf(found))
 		}
 	}
 	read, err := format.Read(bytes.NewReader(file), options)
@@ -195,11 +195,11 @@ func (r *result) readTheirs(p peer, format *interop.Format, t trial, file []byte
 	} else if at, same := difference(out.Bytes(), file); same {
 		r.rewritten++
 	} else {
-		r.bad(t, "written again, the program's filter has %d bytes instead of %d; they differ from byte %d on", out.Len(), len(file), at)
+		r.bad(t, "written again, the program's filter has %d bytes instead of %d; the first difference is at byte %d", out.Len(), len(file), at)
 	}
 }
 
-// readBack is for formats whose writers have a choice.
+// readBack checks what we wrote in a format that leaves its writer a choice.
 func (r *result) readBack(t trial, format *interop.Format, file []byte, probes [][]byte, theirs []bool) {
 	read, err := format.Read(bytes.NewReader(file), interop.Options{})
 	if err != nil {
@@ -212,7 +212,7 @@ func (r *result) readBack(t trial, format *interop.Format, file []byte, probes [
 	r.same(t, "of what we wrote again", probes, answers, theirs)
 }
 
-// same holds our answers against the program's.
+// same compares our answers with the program's.
 func (r *result) same(t trial, what string, probes [][]byte, ours, theirs []bool) bool {
 	if len(ours) != len(theirs) {
 		r.bad(t, "%s: %d answers, we gave %d", what, len(theirs), len(ours))
@@ -244,7 +244,7 @@ func (p peer) keys(t trial, keys [][]byte) [][]byte {
 	return ours
 }
 
-// falsePositives counts the keys that were found and never added.
+// falsePositives counts the keys that were found although they were never added.
 func falsePositives(j job, answers []bool) (count int) {
 	added := make(map[string]bool, len(j.keys))
 	for _, key := range j.keys {
@@ -258,7 +258,7 @@ func falsePositives(j job, answers []bool) (count int) {
 	return count
 }
 
-// difference is the first byte at which a and b differ, if they do.
+// difference returns the index of the first byte at which a and b differ.
 func difference(a, b []byte) (at int, same bool) {
 	if bytes.Equal(a, b) {
 		return 0, true

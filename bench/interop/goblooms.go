@@ -10,8 +10,8 @@ import (
 )
 
 // goBlooms is github.com/bits-and-blooms/bloom. Variants: "binary" is WriteTo,
-// "json" MarshalJSON; "little-endian" and "base64-std" are the same under the two
-// switches of package bitset, which hold for the whole process.
+// "json" MarshalJSON; "little-endian" and "base64-std" are the same with the two
+// switches of package bitset, which apply to the whole process.
 type goBlooms struct{}
 
 func (goBlooms) about() string {
@@ -55,8 +55,8 @@ func (goBlooms) read(j job, file []byte) (answers []bool, err error) {
 
 func isJSON(variant string) bool { return variant == "json" || variant == "base64-std" }
 
-// setBitset turns the switch of the variant, and returns what turns it back. The
-// one of base64 cannot be turned back, so its variant comes last.
+// setBitset sets the variant's switch and returns a function that resets it. The
+// switch for base64 cannot be reset, so that variant comes last.
 func setBitset(variant string) (reset func()) {
 	switch variant {
 	case "little-endian":
@@ -76,7 +76,7 @@ func testAll(f *bloom.BloomFilter, probes [][]byte) []bool {
 	return answers
 }
 
-// moduleVersion is the version of a module that this program is built with.
+// moduleVersion returns the version of a module that this program is built with.
 func moduleVersion(path string) string {
 	info, _ := debug.ReadBuildInfo()
 	for _, module := range info.Deps {

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Installs what `make interop` holds the library against, as far as it is missing:
+# Installs the programs that `make interop` tests the library against, if missing:
 #
 #	sh bench/interop/install.sh DIR
 #
-# Java, Guava, Node.js, Python and Redis come from apt-get; the packages of
-# JavaScript from npm, into DIR; the modules of Go come with the build.
+# Java, Guava, Node.js, Python and Redis come from apt-get, the JavaScript packages
+# from npm, into DIR. The Go modules come with the build.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -41,8 +41,8 @@ if [ -n "$missing" ]; then
 		exit 1
 	fi
 	$sudo apt-get update >&2
-	# Where the package of Redis starts a service, that is none of ours: the
-	# comparison starts a server of its own, on a free port.
+	# The package of Redis may start a service. The comparison does not use it, but
+	# starts its own server on a free port.
 	$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $missing >&2
 fi
 

@@ -8,7 +8,7 @@ import (
 	"github.com/bloomery/bloom/classic"
 )
 
-// liar is a program that does as goBlooms does, but for one thing.
+// liar is a program that behaves like goBlooms, with one flaw.
 type liar struct {
 	goBlooms
 	answer, asked, file bool // wrong
@@ -37,8 +37,7 @@ func (l liar) read(j job, file []byte) ([]bool, error) {
 	return answers, err
 }
 
-// The comparison must be able to fail: it passes an honest program, and catches
-// every lie.
+// The comparison can fail: it passes an honest program and catches every lie.
 func TestCompare(t *testing.T) {
 	honest := trial{variant: "binary", shape: urls, n: 1000, p: 0.1}
 	for _, tt := range []struct {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// A shape is a kind of keys: the i-th of them, and the odd ones that every filter
-// with room for them gets as well.
+// A shape is a kind of keys: a function for the i-th key, and unusual keys that every
+// filter gets, too, if it is large enough.
 type shape struct {
 	name string
 	key  func(i uint64) []byte
@@ -23,13 +23,13 @@ var (
 	han     = shape{"Chinese", text("网页第%d号"), oddTexts}
 	emoji   = shape{"emoji and accents", text("é%d\U0001F469\u200D\U0001F4BB"), oddTexts}
 
-	// octets are bytes of any value, from none to 40 of them: most are no UTF-8.
+	// octets are 0 to 40 bytes of any value. Most are not UTF-8.
 	octets = shape{"bytes", func(i uint64) []byte {
 		digest := sha1.Sum(binary.BigEndian.AppendUint64(nil, i))
 		return append(digest[:], digest[:]...)[:digest[19]%41]
 	}, append([]string{"\xff", "\x80\x00", "\xed\xa0\x80"}, oddTexts...)}
 
-	// Numbers are decimal here, and what the program makes of them there.
+	// Numbers are decimal here. The program converts them.
 	longs = shape{"64-bit numbers", func(i uint64) []byte { return strconv.AppendInt(nil, int64(i*0x9e3779b97f4a7c15), 10) },
 		[]string{"0", "-1", strconv.Itoa(math.MaxInt64), strconv.Itoa(math.MinInt64)}}
 	ints = shape{"32-bit numbers", func(i uint64) []byte { return strconv.AppendInt(nil, int64(int32(uint32(i)*0x9e3779b1)), 10) },
@@ -38,9 +38,8 @@ var (
 	texts = []shape{urls, digests, han, emoji}
 )
 
-// oddTexts are keys that have broken programs: none, blanks, ends of lines and of
-// C strings, one letter in two ways, and long ones in one and three bytes a
-// letter.
+// oddTexts are keys that have broken programs: the empty key, white space, NUL bytes,
+// one letter in two encodings, and long keys with one and three bytes per letter.
 var oddTexts = []string{"", " ", "\n", "a\r\n", "\x00", "\x00\x00", "x", "0x", "\u00e9", "e\u0301", "\uffff", "\U0010ffff",
 	strings.Repeat("a", 100_000), strings.Repeat("长", 30_000)}
 
@@ -48,7 +47,7 @@ func text(format string) func(uint64) []byte {
 	return func(i uint64) []byte { return fmt.Appendf(nil, format, i) }
 }
 
-// added are the n keys that go in.
+// added returns the n keys to add.
 func (s shape) added(n uint64) [][]byte {
 	var keys [][]byte
 	for _, odd := range s.odd[:min(uint64(len(s.odd)), n/10)] {
@@ -61,12 +60,12 @@ func (s shape) added(n uint64) [][]byte {
 }
 
 const (
-	strangers = 10_000 // keys asked for that are not in
-	friends   = 2_000  // at most so many that are
+	strangers = 10_000 // probes that were not added
+	friends   = 2_000  // at most, probes that were
 )
 
-// probes are the keys that are asked for: the odd ones, in or not, some that are
-// in, and strangers.
+// probes returns the keys to look up: the unusual ones, added or not, some that were
+// added, and some that were not.
 func (s shape) probes(n uint64) [][]byte {
 	var keys [][]byte
 	for _, odd := range s.odd {

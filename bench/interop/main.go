@@ -1,15 +1,15 @@
-// Command interop holds package interop against the programs whose filters it
-// reads and writes. It wants them installed: run `make interop`.
+// Command interop tests package interop against the programs whose filters it reads
+// and writes. They must be installed: `make interop` installs them.
 //
-//	go run .                       all of them, one table
-//	go run . -only guava,parquet   these formats only
-//	go run . -docs FILE            writes the table into the document, too
+//	go run .                       all formats, one table
+//	go run . -only guava,parquet   only these formats
+//	go run . -docs FILE            also write the table to the document
 //
-// For each filter it has the real program make one from keys, write it and answer
-// thousands of probes; reads it, writes it again and answers the same probes;
-// builds the same filter with the library, and has the program read that and
-// answer. Every byte and every answer must be equal, false positives included. A
-// format is a row of peers.go, a program a file in programs/.
+// For each filter, the real program builds one from keys, writes it and answers
+// thousands of probes. The library reads it, writes it again and answers the same
+// probes. It builds the same filter from the keys, which the program reads and
+// answers for. Every byte and every answer must be equal, false positives included. A
+// format is a row in peers.go, a program a file in programs/.
 package main
 
 import (
@@ -26,11 +26,11 @@ func main() {
 	log.SetFlags(0)
 	log.SetPrefix("interop: ")
 	var in tools
-	flag.StringVar(&in.guava, "guava", "/usr/share/java/guava.jar", "Guava's jar")
-	flag.StringVar(&in.modules, "modules", "", "the node_modules with the packages of JavaScript")
-	flag.StringVar(&in.vectors, "vectors", "../../testdata/vectors", "what programs wrote once")
-	only := flag.String("only", "", "formats, separated by commas; all if empty")
-	docs := flag.String("docs", "", "a document to write the table into")
+	flag.StringVar(&in.guava, "guava", "/usr/share/java/guava.jar", "path of Guava's jar")
+	flag.StringVar(&in.modules, "modules", "", "the node_modules directory with the JavaScript packages")
+	flag.StringVar(&in.vectors, "vectors", "../../testdata/vectors", "directory of recorded filters")
+	only := flag.String("only", "", "formats, separated by commas (default all)")
+	docs := flag.String("docs", "", "document to write the table to")
 	flag.Parse()
 	if err := run(in, *only, *docs); err != nil {
 		log.Fatal(err)
@@ -39,7 +39,7 @@ func main() {
 
 func run(in tools, only, docs string) (err error) {
 	if only != "" && docs != "" {
-		return errors.New("-docs takes the whole table: leave out -only")
+		return errors.New("-docs needs the whole table: leave out -only")
 	}
 	if in.dir, err = os.MkdirTemp("", "bloomery-interop"); err != nil {
 		return err
@@ -58,7 +58,7 @@ func run(in tools, only, docs string) (err error) {
 		log.Printf("%s: %d filters of %s", r.format, r.filters, r.program)
 		for i, problem := range r.problems {
 			if i == mostPrinted {
-				log.Printf("and %d problems more", len(r.problems)-i)
+				log.Printf("and %d more problems", len(r.problems)-i)
 				break
 			}
 			log.Print(problem)
@@ -67,12 +67,12 @@ func run(in tools, only, docs string) (err error) {
 		results = append(results, r)
 	}
 	if len(results) == 0 {
-		return fmt.Errorf("-only %s: there is no such format", only)
+		return fmt.Errorf("-only %s: no such format", only)
 	}
 	head, table := machine(), tableOf(results)
 	fmt.Printf("%s\n\n%s\n", strings.Join(head, "\n"), strings.Join(table, "\n"))
 	if problems > 0 {
-		return fmt.Errorf("%d problems, see above; no document was written", problems)
+		return fmt.Errorf("%d problems, listed above; no document was written", problems)
 	}
 	if docs != "" {
 		return writeDocs(docs, head, table)
@@ -80,7 +80,7 @@ func run(in tools, only, docs string) (err error) {
 	return nil
 }
 
-// mostPrinted is how many problems of a row are printed.
+// mostPrinted is how many problems of a row are printed at most.
 const mostPrinted = 5
 
 func chosen(only, format string) bool {

@@ -1,15 +1,15 @@
-// node-redis and its calls for Bloom filters, against a server that is running:
+// Tests node-redis and its calls for Bloom filters against a running server:
 //
 //	npm install redis@6
 //	node noderedis.mjs [redis://127.0.0.1:6380]
 //
 // It runs with RESP2 and with RESP3, prints a line for each, and fails at the first
-// answer that is not the one RedisBloom gives. It deletes the keys that it makes.
+// reply that differs from RedisBloom's. It deletes the keys that it creates.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 
-// From the directory that it is started in, where the package was installed.
+// Load the package from the current directory, where it was installed.
 const { createClient, RESP_TYPES } = createRequire(`${process.cwd()}/`)("redis");
 const url = process.argv[2] ?? "redis://127.0.0.1:6380";
 
@@ -33,7 +33,7 @@ for (const RESP of [2, 3]) {
   assert.equal(info["Number of items inserted"], 3);
   assert.equal(info["Expansion rate"], 3);
 
-  // A chunk is bytes; as text it would be damaged.
+  // A chunk is binary: decoding it as text would corrupt it.
   const binary = client.withTypeMapping({ [RESP_TYPES.BLOB_STRING]: Buffer }).bf;
   for (let iterator = 0; ; ) {
     const dump = await binary.scanDump(key, iterator);

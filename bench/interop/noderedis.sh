@@ -3,7 +3,7 @@
 #
 #	sh bench/interop/noderedis.sh DIR
 #
-# where DIR is where install.sh put the packages of JavaScript.
+# DIR is where install.sh put the JavaScript packages.
 set -eu
 dir=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."

@@ -8,9 +8,9 @@ import (
 	"github.com/parquet-go/parquet-go"
 )
 
-// parquetGo writes Parquet files of one column with a Bloom filter, and cuts the
-// filter out. It reads ours where it belongs: in such a file, in the place of its
-// own filter. Variants are types of columns; k is its bits per value.
+// parquetGo writes Parquet files of one column with a Bloom filter, and extracts the
+// filter. It reads our filters in place of its own in such a file. Variants are column
+// types; k is the bits per value.
 type parquetGo struct{}
 
 func (parquetGo) about() string {
@@ -38,7 +38,7 @@ func (parquetGo) read(j job, file []byte) ([]bool, error) {
 	return askParquetGo(whole, j)
 }
 
-// replace puts our filter into a Parquet file in the place of another.
+// replace replaces the filter in a Parquet file by ours.
 func replace(whole []byte, at, length int, ours []byte) error {
 	if len(ours) != length {
 		return fmt.Errorf("our filter has %d bytes, the program's own has %d", len(ours), length)
@@ -100,14 +100,14 @@ func parquetGoValue(variant string, key []byte) parquet.Value {
 	return parquet.ByteArrayValue(key)
 }
 
-// decimal is the number that a key of a column of numbers stands for.
+// decimal returns the number that a key of a numeric column stands for.
 func decimal(variant string, key []byte) int64 {
 	if variant == "byte-array" {
 		return 0
 	}
 	number, err := strconv.ParseInt(string(key), 10, 64)
 	if err != nil {
-		panic(err) // our shapes are wrong
+		panic(err) // the shape has no numbers
 	}
 	return number
 }

@@ -14,20 +14,20 @@ import (
 	"github.com/bloomery/bloom/interop"
 )
 
-// tools is where the programs are, and where they may work.
+// tools are the places of the programs and of their files.
 type tools struct {
-	guava   string // the jar
+	guava   string // Guava's jar
 	modules string // node_modules
-	vectors string // the directory of what programs wrote once
-	dir     string // for files that come and go
+	vectors string // directory of recorded filters
+	dir     string // for temporary files
 }
 
-// sizes are n and p of the filters that are planned by both.
+// sizes are n and p of the filters whose sizes both programs compute.
 var sizes = []trial{
 	{n: 1, p: 0.3}, {n: 12, p: 0.2}, {n: 100, p: 0.1}, {n: 1000, p: 0.03}, {n: 5000, p: 0.3}, {n: 20_000, p: 0.01}, {n: 3000, p: 1e-4},
 }
 
-// inTurn gives each variant each of the sizes, and the shapes take turns.
+// inTurn returns trials of every size for each variant, with alternating shapes.
 func inTurn(sizes []trial, shapes []shape, variants ...string) (trials []trial) {
 	for _, variant := range variants {
 		for _, t := range sizes {
@@ -38,11 +38,12 @@ func inTurn(sizes []trial, shapes []shape, variants ...string) (trials []trial) 
 	return trials
 }
 
-// edgeSeeds are those whose sums with 1 and 2 leave 32 bits, or 53, or are negative.
+// edgeSeeds are seeds that are negative, or overflow 32 or 53 bits when 1 or 2 is
+// added.
 var edgeSeeds = []string{"seed-4294967294", "seed-4294967295", "seed-8589934591", "seed-9007199254740990",
 	"seed--3", "seed--5", "seed--4294967296", "seed--9007199254740991"}
 
-// peers are all formats that have a program.
+// peers returns all formats for which there is a program.
 func peers(in tools) []peer {
 	return []peer{
 		guavaPeer(in),
@@ -121,7 +122,7 @@ func peers(in tools) []peer {
 			trials: inTurn(sizes, texts, "list"),
 			ours:   classicOf(classic.Config{Scheme: classic.SchemeMD5IndexKey}),
 			options: func(t trial) interop.Options {
-				_, k, _ := classic.FormulaTruncated.Size(t.n, t.p) // where that fails, so does ours
+				_, k, _ := classic.FormulaTruncated.Size(t.n, t.p) // if this fails, so does ours
 				return interop.Options{Probes: k}
 			},
 		},
@@ -169,8 +170,8 @@ func peers(in tools) []peer {
 	}
 }
 
-// classicOf gives the config the trial's numbers. n and p make the m and k of the
-// program's own formula; a Rate beside Bits would be another wish.
+// classicOf fills in the trial's numbers. From n and p the library computes m and k
+// by the program's own formula. With m and k given, Rate must stay zero.
 func classicOf(c classic.Config) func(trial) (interop.Filter, error) {
 	return func(t trial) (interop.Filter, error) {
 		c := c
@@ -183,8 +184,8 @@ func classicOf(c classic.Config) func(trial) (interop.Filter, error) {
 	}
 }
 
-// bySize is pairs of m and k, each with as many keys as fill a third of the bits,
-// but at most 20,000.
+// bySize returns a trial for each pair of m and k, with enough keys to set a third of
+// the bits, but at most 20,000.
 func bySize(pairs ...int) (trials []trial) {
 	for ; len(pairs) > 0; pairs = pairs[2:] {
 		m, k := uint64(pairs[0]), pairs[1]
@@ -193,7 +194,7 @@ func bySize(pairs ...int) (trials []trial) {
 	return trials
 }
 
-// bare are the options of formats that are bits alone.
+// bare returns the options for formats that consist of bits only.
 func bare(s classic.Scheme) func(trial) interop.Options {
 	return func(t trial) interop.Options { return interop.Options{Scheme: s, Bits: t.m, Probes: t.k} }
 }
@@ -210,10 +211,10 @@ func goBloomsTrials(variant string) []trial {
 		inTurn(bySize(1, 1, 64, 2, 1000, 30, 99_999, 9), []shape{octets, han}, variant)...)
 }
 
-// guavaPeer has Guava's two strategies and five funnels. Variants are as
-// programs/Guava.java reads them.
+// guavaPeer has trials of Guava's two strategies and five funnels. Its variants are
+// those of programs/Guava.java.
 func guavaPeer(in tools) peer {
-	formula := classic.FormulaGuava31 // of 31 and 32; later ones differ where n is below 4
+	formula := classic.FormulaGuava31 // for 31 and 32; later versions differ for n below 4
 	start := java(in, "-cp", in.guava, "programs/Guava.java")
 	var trials []trial
 	for _, strategy := range []string{"64-", "32-"} {
@@ -257,7 +258,7 @@ func guavaPeer(in tools) peer {
 	}
 }
 
-// parquetTrials have the bits per value in k, for parquet-go, besides n and p.
+// parquetTrials have n and p, and in k the bits per value for parquet-go.
 func parquetTrials() []trial {
 	sized := make([]trial, len(sizes))
 	for i, t := range sizes {
@@ -269,7 +270,7 @@ func parquetTrials() []trial {
 	return append(trials, inTurn(sized, []shape{ints}, "int32")...)
 }
 
-// parquetKey is the plain encoding of a value.
+// parquetKey returns the plain encoding of a value.
 func parquetKey(t trial, key []byte) []byte {
 	switch number := decimal(t.variant, key); t.variant {
 	case "int32":
@@ -302,7 +303,7 @@ func python(in tools, args ...string) func() (program, error) {
 	}
 }
 
-// setbit is the Python program and its Redis.
+// setbit starts the Python program and a Redis for it.
 func setbit(in tools) func() (program, error) {
 	return func() (program, error) {
 		port, stop, err := startRedis(in.dir)
@@ -318,7 +319,8 @@ func setbit(in tools) func() (program, error) {
 	}
 }
 
-// setbitScheme is of the crawlers' filter, or of the Java class in a Redis string.
+// setbitScheme returns the scheme of the crawlers' filter, or of the Java class when
+// it keeps its bits in a Redis string.
 func setbitScheme(t trial) classic.Scheme {
 	if t.variant == "seeds" {
 		return classic.SchemeJavaBitSet
@@ -326,7 +328,7 @@ func setbitScheme(t trial) classic.Scheme {
 	return classic.SchemeRedisSetBit
 }
 
-// withServer stops the server of a program as well.
+// withServer is a program with a server. It stops both.
 type withServer struct {
 	program
 	stopServer func()

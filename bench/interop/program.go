@@ -10,20 +10,19 @@ import (
 	"strings"
 )
 
-// A program is another implementation. One that is not in Go runs as a child and
-// speaks a small protocol. Its first line names it and its version. Then each
-// line on standard input is a job, with tabs between its words,
+// A program is another implementation. One that is not in Go runs as a child process
+// and speaks a small protocol. Its first line is its name and version. Then each line
+// on standard input is a job, its words separated by tabs:
 //
 //	make DIR VARIANT N P M K     make a filter of n keys at rate p, or of m bits
 //	                             and k probes, add DIR/keys, write DIR/filter
 //	read DIR VARIANT N P M K     read DIR/filter
 //
-// after both of which it looks for each key of DIR/probes and writes DIR/answers,
-// a 0 or 1 for each. It replies "ok", or what is wrong, on one line. Files of keys
-// are a count, and then a length and its bytes for each; numbers have 4 bytes, the
-// highest first.
+// After either, it looks up each key in DIR/probes and writes DIR/answers, a 0 or 1
+// for each. Its reply is one line, "ok" or an error message. A file of keys is a count,
+// then a length and the bytes of each key. Numbers have 4 bytes, big-endian.
 type program interface {
-	about() string // with its version
+	about() string // name and version
 	make(j job) (file []byte, answers []bool, err error)
 	read(j job, file []byte) (answers []bool, err error)
 	stop()
@@ -35,7 +34,7 @@ type job struct {
 	keys, probes [][]byte
 }
 
-// child is a program in a process of its own.
+// child is a program in a child process.
 type child struct {
 	name    string
 	process *exec.Cmd
@@ -44,7 +43,7 @@ type child struct {
 	replies *bufio.Scanner
 }
 
-// startChild starts a program that works in the directory dir.
+// startChild starts a program that works in directory dir.
 func startChild(dir string, command ...string) (*child, error) {
 	c := &child{process: exec.Command(command[0], command[1:]...), dir: dir}
 	c.process.Stderr = os.Stderr
@@ -62,7 +61,7 @@ func startChild(dir string, command ...string) (*child, error) {
 	c.jobs, c.replies = bufio.NewWriter(in), bufio.NewScanner(out)
 	if !c.replies.Scan() {
 		c.stop()
-		return nil, fmt.Errorf("%s ended before it said its version", strings.Join(command, " "))
+		return nil, fmt.Errorf("%s exited before it printed its version", strings.Join(command, " "))
 	}
 	c.name = c.replies.Text()
 	return c, nil
@@ -71,7 +70,7 @@ func startChild(dir string, command ...string) (*child, error) {
 func (c *child) about() string { return c.name }
 
 func (c *child) stop() {
-	c.process.Process.Kill() // it has nothing to lose
+	c.process.Process.Kill() // it has no state to save
 	c.process.Wait()
 }
 
@@ -102,10 +101,10 @@ func (c *child) run(verb string, j job) ([]bool, error) {
 		return nil, err
 	}
 	if !c.replies.Scan() {
-		return nil, fmt.Errorf("the program ended: %v", c.replies.Err())
+		return nil, fmt.Errorf("the program exited: %v", c.replies.Err())
 	}
 	if reply := c.replies.Text(); reply != "ok" {
-		return nil, fmt.Errorf("the program says: %s", reply)
+		return nil, fmt.Errorf("the program reports: %s", reply)
 	}
 	digits, err := os.ReadFile(filepath.Join(c.dir, "answers"))
 	if err != nil {

@@ -17,9 +17,9 @@ import (
 	"github.com/bloomery/bloom/redisbloom"
 )
 
-// recorded stands for a program that cannot be installed: filters that it once
-// wrote, with their keys, and its answers, in a file of testdata/vectors. It can
-// write and answer as it did then, and read nothing.
+// recorded replaces a program that cannot be installed by filters that it once wrote,
+// with their keys and its answers, from a file in testdata/vectors. It can repeat
+// them, but read nothing.
 type recorded struct {
 	name  string
 	files []recording
@@ -31,7 +31,7 @@ type recording struct {
 	answers []bool
 }
 
-// errRecorded: a recording cannot read our filters.
+// errRecorded is returned because a recording cannot read our filters.
 var errRecorded = errors.New("only recorded")
 
 func (r *recorded) about() string { return r.name }
@@ -48,7 +48,7 @@ func (r *recorded) make(j job) (file []byte, answers []bool, err error) {
 	return nil, nil, errors.New("not recorded")
 }
 
-// jobs are the recorded filters, each a variant of its own.
+// jobs returns the recorded filters, each as its own variant.
 func (r *recorded) jobs() (jobs []job) {
 	for _, f := range r.files {
 		jobs = append(jobs, f.job)
@@ -56,7 +56,7 @@ func (r *recorded) jobs() (jobs []job) {
 	return jobs
 }
 
-// vectors is what we take from a file of testdata/vectors.
+// vectors has the fields of a file in testdata/vectors that are used here.
 type vectors struct {
 	Made struct{ Program, Version string } `json:"made_by"`
 	Keys map[string]struct{ Hex string }
@@ -64,7 +64,7 @@ type vectors struct {
 	Filters []struct {
 		Name     string
 		Inserted []string // names of Keys
-		Bulk     *span    // inserted after them
+		Bulk     *span    // inserted after Inserted
 		Absent   *span    `json:"bulk_absent"`
 
 		Reserve []string
@@ -75,7 +75,7 @@ type vectors struct {
 	}
 }
 
-// span is many keys.
+// span is a range of generated keys.
 type span struct {
 	Format         string `json:"fmt"`
 	From, To       int
@@ -89,7 +89,7 @@ func (s *span) key(i int) []byte {
 	return fmt.Appendf(nil, s.Format, i)
 }
 
-// openRecorded reads a file of vectors. fill completes a recording of it.
+// openRecorded reads a file of vectors. fill completes each recording.
 func openRecorded(path string, fill func(v *vectors, i int, r *recording) error) (*recorded, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -109,14 +109,14 @@ func openRecorded(path string, fill func(v *vectors, i int, r *recording) error)
 		if err := fill(&v, i, &one); err != nil {
 			return nil, fmt.Errorf("%s: %w", path, err)
 		}
-		if len(one.file) > 0 { // of some there is no dump
+		if len(one.file) > 0 { // some have no dump
 			r.files = append(r.files, one)
 		}
 	}
 	return r, nil
 }
 
-// keys are those of filter i, and the program's answers.
+// keys sets the keys of filter i and the program's answers.
 func (v *vectors) keys(i int, r *recording) error {
 	f := v.Filters[i]
 	r.variant, r.shape.name = f.Name, "recorded keys"
@@ -149,8 +149,8 @@ func (v *vectors) keys(i int, r *recording) error {
 	return nil
 }
 
-// recordedRedisBloom is what a live RedisBloom dumped. Variants are the arguments
-// of BF.RESERVE after the name.
+// recordedRedisBloom has the dumps of a live RedisBloom. Variants are the arguments of
+// BF.RESERVE after the name.
 func recordedRedisBloom(dir string) (program, error) {
 	return openRecorded(filepath.Join(dir, "redisbloom.json"), func(v *vectors, i int, r *recording) error {
 		f := v.Filters[i]
@@ -160,7 +160,7 @@ func recordedRedisBloom(dir string) (program, error) {
 	})
 }
 
-// recordedDump is what Redis answered to DUMP of the same filters.
+// recordedDump has Redis's replies to DUMP for the same filters.
 func recordedDump(dir string) (program, error) {
 	return openRecorded(filepath.Join(dir, "redisbloom.json"), func(v *vectors, i int, r *recording) (err error) {
 		f := v.Filters[i]
@@ -170,7 +170,7 @@ func recordedDump(dir string) (program, error) {
 	})
 }
 
-// reserved is the chain that BF.RESERVE makes.
+// reserved returns the filter that BF.RESERVE creates.
 func reserved(t trial) (interop.Filter, error) {
 	var c redisbloom.Config
 	words := strings.Fields(t.variant)

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// startRedis starts a Redis of its own on a free port of loopback, which keeps
-// nothing, in the directory dir.
+// startRedis starts a Redis without persistence in directory dir, on a free loopback
+// port.
 func startRedis(dir string) (port string, stop func(), err error) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -33,5 +33,5 @@ func startRedis(dir string) (port string, stop func(), err error) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	stop()
-	return "", nil, fmt.Errorf("redis-server does not listen on port %s", port)
+	return "", nil, fmt.Errorf("redis-server is not listening on port %s", port)
 }

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// machine says on what the table was made. The programs' versions are in it.
+// machine describes the machine and the time. The table has the programs' versions.
 func machine() []string {
 	system := runtime.GOOS
 	if file, err := os.Open("/etc/os-release"); err == nil {
@@ -28,7 +28,7 @@ func machine() []string {
 	}
 }
 
-// tableOf is the results in Markdown.
+// tableOf formats the results as Markdown.
 func tableOf(results []*result) []string {
 	lines := []string{
 		"| format | program | its filters, read: equal answers | its filters, written again: equal bytes | ours, built from the keys: equal bytes | ours, read by it: equal answers | answers compared | false positives among them, equal |",
@@ -66,7 +66,7 @@ func thousands(n int) string {
 
 const marker = "<!-- measured by: make interop -->"
 
-// writeDocs puts the blocks in the place of those under the markers.
+// writeDocs replaces the blocks under the markers.
 func writeDocs(path string, blocks ...[]string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -79,14 +79,14 @@ func writeDocs(path string, blocks ...[]string) error {
 	return os.WriteFile(path, []byte(changed), 0o666)
 }
 
-// withBlocks replaces what stands under each marker, up to the next empty line.
+// withBlocks replaces the text under each marker, up to the next empty line.
 func withBlocks(text string, blocks ...[]string) (string, error) {
 	lines := strings.Split(text, "\n")
 	at := 0
 	for i, block := range blocks {
 		next := slices.Index(lines[at:], marker)
 		if next < 0 {
-			return "", fmt.Errorf("there are %d lines %q, want %d", i, marker, len(blocks))
+			return "", fmt.Errorf("found %d lines %q, want %d", i, marker, len(blocks))
 		}
 		first := at + next + 1
 		last := first

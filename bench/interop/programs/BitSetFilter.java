@@ -3,7 +3,7 @@
 //
 //	hash(seed) = for each char c: r = seed*r + c, in ints;  bit = r & (size-1)
 //
-// Variants: "bytes" keeps BitSet.toByteArray(), "object" an ObjectOutputStream.
+// Variants: "bytes" writes BitSet.toByteArray(), "object" an ObjectOutputStream.
 
 import java.io.*;
 import java.nio.charset.StandardCharsets;

@@ -58,7 +58,7 @@ public class Guava {
         Files.writeString(dir.resolve("answers"), answers);
     }
 
-    // create with the older strategy, ordinal 0, is not public any more.
+    // create with the older strategy, ordinal 0, is no longer public.
     @SuppressWarnings("unchecked")
     static <T> BloomFilter<T> create(Funnel<? super T> funnel, long n, double p, boolean older) throws Exception {
         if (!older) return BloomFilter.create(funnel, n, p);

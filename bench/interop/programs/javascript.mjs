@@ -2,7 +2,7 @@
 //
 //	node javascript.mjs NODE_MODULES PACKAGE
 //
-// PACKAGE is a directory of NODE_MODULES; one program speaks for one package.
+// PACKAGE is a directory of NODE_MODULES. Each process runs one package.
 
 import fs from "node:fs";
 import { createRequire } from "node:module";
@@ -13,9 +13,10 @@ const [modules, name] = process.argv.slice(2);
 const require = createRequire(import.meta.url);
 const { version } = JSON.parse(fs.readFileSync(`${modules}/${name}/package.json`));
 
-// What a package makes, writes and reads: m bits and k probes, or n keys and p.
+// How each package makes, writes and reads a filter of m bits and k probes, or for n
+// keys at rate p.
 const packages = {
-  // bloomfilter.js since 1.0 has a format of its own, which says m and k.
+  // bloomfilter.js since 1.0 has its own format, which includes m and k.
   bloomfilter: async () => {
     const { BloomFilter } = await import(pathToFileURL(`${modules}/${name}/bloomfilter.js`));
     return {
@@ -25,7 +26,7 @@ const packages = {
       has: (f, key) => f.test(key),
     };
   },
-  // Up to 0.0.18 its page said to keep the buckets as an array; k is kept elsewhere.
+  // Up to 0.0.18, its README said to store the buckets as an array, and k separately.
   bloomfilter18: async () => {
     const { BloomFilter } = require(`${modules}/${name}/bloomfilter.js`);
     return {

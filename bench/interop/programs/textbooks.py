@@ -1,6 +1,5 @@
-"""The Python filters of the textbooks, and the crawlers' one in Redis, behind the
-protocol of ../program.go. Written from their descriptions, with the standard
-library only:
+"""Python's textbook filters, and the crawlers' filter in Redis, behind the protocol
+of ../program.go. Written from their descriptions, with only the standard library:
 
     python3 textbooks.py md5          k times MD5(number + key), a list of 0 and 1
     python3 textbooks.py sha256-md5   SHA-256 and MD5, a string of bits
@@ -112,7 +111,7 @@ class SetbitFilter:
 
     @classmethod
     def call(cls, *commands):
-        """Sends the commands in one go and returns their replies."""
+        """Sends the commands together and returns their replies."""
         for command in commands:
             cls.redis.write(b"*%d\r\n" % len(command))
             cls.redis.write(b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in command))
