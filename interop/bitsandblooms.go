@@ -11,6 +11,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/classic"
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // The format of github.com/bits-and-blooms/bloom/v3, WriteTo and MarshalBinary;
@@ -153,7 +154,7 @@ func (s bitsAndBlooms) order() (byteOrder, classic.BitOrder) {
 func readBitsAndBlooms(r io.Reader) (*classic.Filter, bitsAndBlooms, error) {
 	head := make([]byte, 16)
 	if _, err := io.ReadFull(r, head); err != nil {
-		return nil, bitsAndBlooms{}, readError(err)
+		return nil, bitsAndBlooms{}, filterfile.ReadError(err)
 	}
 	return readGoBitSet(r, binary.BigEndian.Uint64(head), binary.BigEndian.Uint64(head[8:]))
 }
@@ -199,7 +200,7 @@ func readGoBitSet(r io.Reader, m, k uint64) (*classic.Filter, bitsAndBlooms, err
 	var form bitsAndBlooms
 	raw := make([]byte, 8)
 	if _, err := io.ReadFull(r, raw); err != nil {
-		return nil, form, readError(err)
+		return nil, form, filterfile.ReadError(err)
 	}
 	length, isLittle, ok := bitSetLength(raw, m)
 	if !ok {
@@ -216,7 +217,7 @@ func readGoBitSet(r io.Reader, m, k uint64) (*classic.Filter, bitsAndBlooms, err
 	if length < m {
 		short := make([]byte, (m+63)/64*8)
 		if _, err := io.ReadFull(r, short[:(length+63)/64*8]); err != nil {
-			return nil, form, readError(err)
+			return nil, form, filterfile.ReadError(err)
 		}
 		if length > 0 { // what lies behind the last bit does not count in that program
 			if _, err := (classic.Config{Bits: length, Probes: 1, Scheme: c.Scheme}).ReadBits(bytes.NewReader(short), order); err != nil {
@@ -243,7 +244,7 @@ func (s bitsAndBlooms) readLonger(r io.Reader, c classic.Config) (*classic.Filte
 	behind := (c.Bits+s.surplus+63)/64 - (c.Bits+63)/64
 	if _, err := io.CopyN(io.Discard, r, int64(behind)*8); err != nil {
 		f.Close()
-		return nil, readError(err)
+		return nil, filterfile.ReadError(err)
 	}
 	return f, nil
 }
@@ -260,7 +261,7 @@ type lastWord struct {
 func (l *lastWord) Read(p []byte) (int, error) {
 	if l.word == nil {
 		word := make([]byte, 8)
-		if err := readFull(l.from, word); err != nil {
+		if err := filterfile.ReadFull(l.from, word); err != nil {
 			return 0, err
 		}
 		l.order.PutUint64(word, l.order.Uint64(word)&(1<<(l.m%64)-1))

@@ -16,6 +16,7 @@ import (
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/elementary"
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // DCSO is a filter as version 1 of github.com/DCSO/bloom writes it, and flor,
@@ -242,7 +243,7 @@ func readDCSOHead(r io.Reader) (*DCSO, classic.Config, error) {
 	case n >= 8 && head[0] != dcsoVersion:
 		return nil, none, fmt.Errorf("%w: DCSO's version is %d, this is %d", bloom.ErrVersion, dcsoVersion, head[0])
 	case err != nil:
-		return nil, none, readError(err)
+		return nil, none, filterfile.ReadError(err)
 	}
 	word := func(at int) uint64 { return binary.LittleEndian.Uint64(head[at:]) }
 	d := &DCSO{Flags: word(0), Capacity: word(8), Rate: math.Float64frombits(word(16)), count: word(40)}

@@ -11,6 +11,7 @@ import (
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/classic"
 	"github.com/bloomery/bloom/internal/elementary"
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // Guava's BloomFilter.writeTo (com.google.common.hash), big-endian throughout:
@@ -69,7 +70,7 @@ func ReadGuava(r io.Reader) (*classic.Filter, error) {
 		if isGuavaObject(head[:n]) {
 			return nil, errGuavaObject
 		}
-		return nil, readError(err)
+		return nil, filterfile.ReadError(err)
 	}
 	strategy, k, longs := head[0], int(head[1]), int32(binary.BigEndian.Uint32(head[2:]))
 	switch {

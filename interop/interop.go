@@ -184,25 +184,6 @@ func (f *File) Write(w io.Writer, to *Format) error {
 	return nil
 }
 
-// readFull fills b.
-func readFull(r io.Reader, b []byte) error {
-	if _, err := io.ReadFull(r, b); err != nil {
-		return readError(err)
-	}
-	return nil
-}
-
-// readError tells a file that ends too early from a reader that fails.
-func readError(err error) error {
-	switch {
-	case errors.Is(err, bloom.ErrFormat) || errors.Is(err, bloom.ErrLimit):
-		return err // a reader of ours has said what it is
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w: the file ends too early", bloom.ErrFormat)
-	}
-	return fmt.Errorf("interop: reading a filter: %w", err)
-}
-
 // limited reads up to a limit, and says so when there is more.
 type limited struct {
 	from io.Reader

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/classic"
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // Limits of the JSON that the formats have.
@@ -52,7 +53,7 @@ func (j *jsonReader) next() (byte, error) {
 	for {
 		switch b, err := j.from.ReadByte(); {
 		case err != nil:
-			return 0, readError(err)
+			return 0, filterfile.ReadError(err)
 		case b != ' ' && b != '\t' && b != '\n' && b != '\r':
 			return b, j.from.UnreadByte()
 		}
@@ -136,7 +137,7 @@ func (j *jsonReader) integer(least, most int64) (int64, error) {
 	for ; ; digits++ {
 		b, err = j.from.ReadByte()
 		if err != nil && !errors.Is(err, io.EOF) {
-			return 0, readError(err)
+			return 0, filterfile.ReadError(err)
 		}
 		if err != nil || b < '0' || b > '9' {
 			break
@@ -242,7 +243,7 @@ func (c *jsonCharacters) Read(b []byte) (n int, err error) {
 		char, err := c.from.ReadByte()
 		switch {
 		case err != nil:
-			return n, readError(err)
+			return n, filterfile.ReadError(err)
 		case char == '"':
 			c.isDone = true
 		case char < ' ':
@@ -267,7 +268,7 @@ func (c *jsonCharacters) Read(b []byte) (n int, err error) {
 func (c *jsonCharacters) escape() error {
 	text := []byte{0, 0, 0, 0, 0}
 	if _, err := io.ReadFull(c.from, text[:1]); err != nil {
-		return readError(err)
+		return filterfile.ReadError(err)
 	}
 	if i := strings.IndexByte(`"\/bfnrt`, text[0]); i >= 0 {
 		c.pending = []byte{"\"\\/\b\f\n\r\t"[i]}
@@ -277,7 +278,7 @@ func (c *jsonCharacters) escape() error {
 		return badJSON("the escape \\%c in a string", text[0])
 	}
 	if _, err := io.ReadFull(c.from, text[1:]); err != nil {
-		return readError(err)
+		return filterfile.ReadError(err)
 	}
 	r := rune(0)
 	for _, digit := range text[1:] {
@@ -313,7 +314,7 @@ func (j *jsonReader) skip() error {
 	for {
 		b, err := j.from.ReadByte()
 		if err != nil {
-			return readError(err) // what is skipped is in an object or array
+			return filterfile.ReadError(err) // what is skipped is in an object or array
 		}
 		if strings.IndexByte(" \t\r\n,:]}", b) >= 0 {
 			break
@@ -335,7 +336,7 @@ func (j *jsonReader) end() error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return readError(err)
+			return filterfile.ReadError(err)
 		case strings.IndexByte(" \t\r\n", b) < 0:
 			return badJSON("%q behind the end", b)
 		}

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // The header of Parquet's Bloom filters, in parquet-format's parquet.thrift:
@@ -130,7 +131,7 @@ func (t *thriftReader) byte() (byte, error) {
 	}
 	var b [1]byte
 	if _, err := io.ReadFull(t.from, b[:]); err != nil {
-		return 0, readError(err)
+		return 0, filterfile.ReadError(err)
 	}
 	return b[0], nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/classic"
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // The bits of filters in Python tutorials, as print writes them. There is no file
@@ -120,7 +121,7 @@ func ReadPythonBitString(r io.Reader, c classic.Config) (*classic.Filter, error)
 			break
 		}
 		if err != nil {
-			return nil, readError(err)
+			return nil, filterfile.ReadError(err)
 		}
 		if b != '0' && b != '1' {
 			j.from.UnreadByte() // it was read just now

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/classic"
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // Crawlers, and copies of the Java class of [classic.SchemeJavaBitSet], keep a
@@ -138,7 +139,7 @@ func onlyZeros(r io.Reader) error {
 			return nil
 		}
 		if err != nil {
-			return readError(err)
+			return filterfile.ReadError(err)
 		}
 	}
 }

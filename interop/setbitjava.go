@@ -9,6 +9,7 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/classic"
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // The Java class of [classic.SchemeJavaBitSet] keeps its bits in a
@@ -135,7 +136,7 @@ func readJavaBitSet(r io.Reader, c classic.Config) (f *classic.Filter, longs uin
 		return nil, 0, fmt.Errorf("%w: not a java.util.BitSet written by ObjectOutputStream", bloom.ErrFormat)
 	}
 	if err != nil {
-		return nil, 0, readError(err)
+		return nil, 0, filterfile.ReadError(err)
 	}
 	longs = binary.BigEndian.Uint32(head[len(javaBitSetHead):])
 	if int32(longs) < 0 {
@@ -156,7 +157,7 @@ func readJavaBitSet(r io.Reader, c classic.Config) (f *classic.Filter, longs uin
 	}
 	end := make([]byte, 1)
 	if _, err = io.ReadFull(r, end); err != nil {
-		err = readError(err)
+		err = filterfile.ReadError(err)
 	} else if end[0] != javaEndOfData {
 		err = fmt.Errorf("%w: %#x where the BitSet ends", bloom.ErrFormat, end[0])
 	}

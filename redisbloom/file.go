@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/memory"
 )
 
@@ -40,7 +41,7 @@ func Read(r io.Reader) (*Filter, error) { return Config{}.Read(r) }
 // [bloom.ErrLimit], or is Grant's or the reader's.
 func (config Config) Read(r io.Reader) (*Filter, error) {
 	header := make([]byte, headerBytes)
-	if err := readFull(r, header); err != nil {
+	if err := filterfile.ReadFull(r, header); err != nil {
 		return nil, err
 	}
 	h := parseHead(header)
@@ -48,7 +49,7 @@ func (config Config) Read(r io.Reader) (*Filter, error) {
 		return nil, err
 	}
 	header = append(header, make([]byte, linkBytes*int(h.links))...)
-	if err := readFull(r, header[headerBytes:]); err != nil {
+	if err := filterfile.ReadFull(r, header[headerBytes:]); err != nil {
 		return nil, err
 	}
 	c, links, err := parseHeader(header)
@@ -67,7 +68,7 @@ func (config Config) Read(r io.Reader) (*Filter, error) {
 	if n, err := io.ReadFull(r, make([]byte, 1)); n != 0 || err != io.EOF {
 		c.Close()
 		if n == 0 {
-			return nil, readError(err)
+			return nil, filterfile.ReadError(err)
 		}
 		return nil, fmt.Errorf("%w: there are bytes behind the last link", bloom.ErrFormat)
 	}
@@ -123,7 +124,7 @@ func (c *Filter) readBits(r io.Reader, layer *layer, l link) (err error) {
 		}
 		part := words[have:min(have+piece, uint64(len(words)))]
 		b := memory.Bytes(part)
-		if err := readFull(r, b[:min(uint64(len(b)), l.bytes-8*have)]); err != nil {
+		if err := filterfile.ReadFull(r, b[:min(uint64(len(b)), l.bytes-8*have)]); err != nil {
 			return err
 		}
 		toLittleEndian(part)
@@ -154,22 +155,3 @@ func (c *Filter) WriteTo(w io.Writer) (written int64, err error) {
 
 // onlyWriter hides a writer's other methods, so that io.CopyBuffer uses the buffer.
 type onlyWriter struct{ io.Writer }
-
-// readFull fills b.
-func readFull(r io.Reader, b []byte) error {
-	if _, err := io.ReadFull(r, b); err != nil {
-		return readError(err)
-	}
-	return nil
-}
-
-// readError distinguishes input that ends too early from a reader that fails.
-func readError(err error) error {
-	switch {
-	case errors.Is(err, bloom.ErrFormat) || errors.Is(err, bloom.ErrLimit):
-		return err // one of our readers has said what is wrong
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("%w: the file ends too early", bloom.ErrFormat)
-	}
-	return fmt.Errorf("redisbloom: reading a filter: %w", err)
-}

@@ -9,6 +9,7 @@ import (
 	"math"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/filterfile"
 )
 
 // A payload is what Redis returns for DUMP of a RedisBloom filter, and accepts for
@@ -70,7 +71,7 @@ func (r *rdbReader) Read(b []byte) (int, error) {
 
 func (r *rdbReader) bytes(b []byte) []byte {
 	if r.err == nil {
-		r.err = readFull(r, b)
+		r.err = filterfile.ReadFull(r, b)
 	}
 	return b
 }
@@ -269,7 +270,7 @@ func (r *rdbReader) trailer() error {
 	if _, err := r.from.ReadByte(); err == nil {
 		return fmt.Errorf("%w: there are bytes behind the checksum", bloom.ErrFormat)
 	} else if err != io.EOF {
-		return readError(err)
+		return filterfile.ReadError(err)
 	}
 	return nil
 }

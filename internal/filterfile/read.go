@@ -115,7 +115,7 @@ func KindOfHead(head []byte) (Kind, error) {
 // read reads a file whose state passes the check accept.
 func read(r io.Reader, accept func(*State) error) (*File, error) {
 	head := make([]byte, BodyOffset)
-	if err := readFull(r, head); err != nil {
+	if err := ReadFull(r, head); err != nil {
 		return nil, err
 	}
 	s, err := DecodeHead(head)
@@ -170,7 +170,7 @@ func (s *File) readBody(r io.Reader) error {
 	var passed body
 	for i := range s.Sections {
 		zeros := make([]byte, s.gap(i))
-		if err := readFull(r, zeros); err != nil {
+		if err := ReadFull(r, zeros); err != nil {
 			return err
 		}
 		if err := gapUsed(i, zeros); err != nil {
@@ -188,7 +188,7 @@ func (s *File) readBody(r io.Reader) error {
 	}
 	passed.end()
 	list := make([]byte, len(passed.sums)+4)
-	if err := readFull(r, list); err != nil {
+	if err := ReadFull(r, list); err != nil {
 		return err
 	}
 	return compareSums(list, passed.sums)
@@ -229,7 +229,7 @@ func readHead(file *os.File) (s *File, size int64, err error) {
 	var before []byte
 	for {
 		head := make([]byte, BodyOffset)
-		if err := readFull(io.NewSectionReader(file, 0, BodyOffset), head); err != nil {
+		if err := ReadFull(io.NewSectionReader(file, 0, BodyOffset), head); err != nil {
 			return nil, 0, err
 		}
 		info, err := file.Stat() // after the state: the file is as long as that says, or longer

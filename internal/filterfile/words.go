@@ -71,7 +71,7 @@ func ReadWords(r io.Reader, length uint64, pass func([]uint64)) (words []uint64,
 		}
 		part := words[have:][:min(total-have, firstGrowth)]
 		bytes := memory.Bytes(part)
-		if err := readFull(r, bytes[:min(uint64(len(bytes)), length-8*have)]); err != nil {
+		if err := ReadFull(r, bytes[:min(uint64(len(bytes)), length-8*have)]); err != nil {
 			return nil, mapping, err
 		}
 		pass(part)
@@ -109,15 +109,22 @@ func fileParts(words []uint64) func(yield func([]byte) bool) {
 // arrived, and reads at a time.
 const firstGrowth = SpanBytes / 8
 
-// readFull is io.ReadFull, with an error that wraps [ErrFormat] if the file ends too
-// early.
-func readFull(r io.Reader, b []byte) error {
-	_, err := io.ReadFull(r, b)
-	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-		return fmt.Errorf("%w: the file ends too early", ErrFormat)
-	}
-	if err != nil {
-		return fmt.Errorf("bloom: reading a filter: %w", err)
+// ReadFull fills b. Its error is ReadError's.
+func ReadFull(r io.Reader, b []byte) error {
+	if _, err := io.ReadFull(r, b); err != nil {
+		return ReadError(err)
 	}
 	return nil
+}
+
+// ReadError says what a reader's error means: [ErrFormat] if the input ends too early,
+// else that the reader failed. An error that is already one of this package stays.
+func ReadError(err error) error {
+	switch {
+	case errors.Is(err, ErrFormat) || errors.Is(err, ErrLimit):
+		return err
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("%w: the file ends too early", ErrFormat)
+	}
+	return fmt.Errorf("bloom: reading a filter: %w", err)
 }
