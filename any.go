@@ -9,11 +9,11 @@ import (
 	"github.com/bloomery/bloom/internal/filterfile"
 )
 
-// Any is a filter of whatever kind: what [Filter], [Shared], [SplitBlock],
-// [Counting], [Scalable], [Window] and [Exceptions] have in common, and
-// the filters of other programs, too. A type switch gives the kind, and a type
-// assertion what only some kinds have; those from [LoadAny] and its kin also have
-// WriteTo, Save and all methods of [Hasher] and [Metadata].
+// Any is a filter of any kind: what [Filter], [Shared], [SplitBlock], [Counting],
+// [Scalable], [Window] and [Exceptions] have in common with each other and with the
+// filters of other programs. Use a type switch for the kind, and a type assertion for
+// methods that only some kinds have. A filter from [LoadAny], [ReadAny] or [OpenAny]
+// also has WriteTo, Save and all methods of [Hasher] and [Metadata].
 type Any interface {
 	// Add and AddMany report which keys are certainly new; see [Filter.AddMany].
 	Add(key []byte) (isNew bool)
@@ -29,15 +29,15 @@ type Any interface {
 	Close() error   // see [Filter.Close]
 }
 
-// LoadAny reads the file at path, whatever kind of filter it holds; see [Load]. The
-// filters of package classic are read by that package alone. A Window goes by the
-// system's clock; see [LoadWindow].
+// LoadAny reads the file at path, whatever kind of filter it holds; see [Load]. Only
+// package classic reads its own filters. A Window uses the system's clock; see
+// [LoadWindow].
 func LoadAny(path string) (Any, error) { return load(path, anyFrom) }
 
 // ReadAny reads a filter of any kind from a stream; see [Read] and [LoadAny].
 func ReadAny(r io.Reader, limitBytes int64) (Any, error) { return read(r, limitBytes, anyFrom) }
 
-// OpenAny is LoadAny, but maps the file where its kind can be mapped: see [Open] and
+// OpenAny is LoadAny, but maps the file if its kind allows; see [Open] and
 // [OpenScalable].
 func OpenAny(path string) (Any, error) {
 	switch kind, err := KindOf(path); {
@@ -72,7 +72,7 @@ func anyFrom(s *filterfile.File) (Any, error) {
 	return nil, fmt.Errorf("%w: kind %d", ErrVersion, s.Kind) // filterfile has refused it
 }
 
-// orNone makes a nil interface of a nil pointer.
+// orNone returns a nil interface, not a nil pointer in one, with an error.
 func orNone[F Any](f F, err error) (Any, error) {
 	if err != nil {
 		return nil, err
@@ -98,28 +98,27 @@ const (
 // String is the type's name in lower case, such as "splitblock".
 func (k Kind) String() string { return filterfile.Kind(k).String() }
 
-// KindOf returns the kind of filter in the file at path, by its first page. It does
-// not look at the rest of the file. The error is that of [Load]; it wraps
-// [ErrFormat] if the file is not one of ours.
+// KindOf returns the kind of filter in the file at path. It reads the first page only.
+// The error is as for [Load]; it wraps [ErrFormat] if the file is not one of ours.
 func KindOf(path string) (Kind, error) {
 	kind, err := filterfile.KindOf(path)
 	return Kind(kind), err
 }
 
-// Metadata is the part of a filter that describes it to people and programs: pairs
-// such as source, licence or the normaliser of its keys. Every kind embeds one and
-// stores it in its file. The zero Metadata is empty. Any number of goroutines may
-// call its methods at once, also while others use the filter.
+// Metadata describes a filter to people and programs: pairs such as source, licence or
+// the normaliser of its keys. Every kind embeds one and stores it in its file. The zero
+// Metadata is empty. Any number of goroutines may call its methods at once, also while
+// others use the filter.
 type Metadata struct {
 	pairs atomic.Pointer[map[string]string] // nil or not empty; the map never changes
 }
 
-// Meta returns a copy of the metadata, nil if there are none.
+// Meta returns a copy of the metadata, nil if there is none.
 func (m *Metadata) Meta() map[string]string { return maps.Clone(m.noted()) }
 
-// SetMeta replaces the metadata. They must fit in the header page of a file, or the
-// error wraps [ErrLimit] and nothing has changed. The next WriteTo or Save writes
-// them; a file that is open, for reading or for update, keeps those it has.
+// SetMeta replaces the metadata. It must fit in the header page of a file, or the error
+// wraps [ErrLimit] and nothing has changed. The next WriteTo or Save writes it; an open
+// file keeps the metadata that it has.
 func (m *Metadata) SetMeta(meta map[string]string) error {
 	if err := filterfile.CheckMeta(meta); err != nil {
 		return err

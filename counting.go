@@ -11,35 +11,33 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// Counting is a [Filter] from which keys can be removed: every bit has become a
-// counter of four bits, which takes four times the memory (Fan, Cao, Almeida and
-// Broder 2000). Adding a key adds one to its k counters, removing it takes one
-// off, and a key is found where none of them is zero.
+// Counting is a [Filter] from which keys can be removed: each bit is a counter of four
+// bits, so it takes four times the memory (Fan, Cao, Almeida and Broder 2000). Adding a
+// key increments its k counters, removing it decrements them, and a key is found if
+// none of them is zero.
 //
-// Two things can go wrong with such a filter, and what happens here is this.
+// Two things can go wrong with such a filter.
 //
-// Overflow: a counter that has come to [MaxCount] stays there, whatever is
-// removed, since nobody knows any more how many keys it stands for. So an
-// overflow never loses a key; the key that was added too often can no longer be
-// removed altogether, and the rate suffers by so much. Without repeated keys one
-// counter in 1e15 gets that far. [Counting.Saturated] counts them.
+// Overflow: a counter that reaches [MaxCount] stays there, whatever is removed, since
+// it no longer shows how many keys it stands for. So an overflow never loses a key; but
+// a key that was added too often can no longer be removed completely, which raises the
+// rate. Without repeated keys one counter in 1e15 gets that far. [Counting.Saturated]
+// counts them.
 //
-// Removing what was never added: a key that is not found is refused. But a key
-// that is found by mistake, with probability p, cannot be told from one that was
-// added: removing it takes one off counters that belong to other keys, and some
-// of those may then be missing: FALSE NEGATIVES. The same happens where a key is
-// removed more often than it was added. So remove only what you know was added,
-// from a list of your own, and not because Contains says so. The filter then has
-// no false negatives, ever.
+// Removing what was never added: a key that is not found is refused. But a key that is
+// found by mistake, with probability p, looks like one that was added: removing it
+// decrements counters of other keys, and some of those may then be missing: FALSE
+// NEGATIVES. The same happens if a key is removed more often than it was added. So
+// remove only what you know was added, from a list of your own, and not because
+// Contains says so. Then the filter never has false negatives.
 //
-// Adding a key that is there already counts it again, and it is gone when it has
-// been removed as often. Not adding the keys that Contains finds would be wrong:
-// one that is found by mistake goes missing together with the keys for whose
-// sake it was found.
+// Adding a key again counts it again; it is gone when it has been removed as often. Do
+// not skip keys that Contains finds: one that was found by mistake would disappear
+// together with the keys that made it look present.
 //
-// Any number of goroutines may read a Counting at once; a method that changes it
-// must run alone. The zero Counting is not usable: make one with [NewCounting]
-// or [Config.NewCounting]. After Close every method panics.
+// Any number of goroutines may read a Counting at once; a method that changes it must
+// run alone. The zero Counting is not usable: make one with [NewCounting],
+// [Config.NewCounting] or [LoadCounting]. After Close every method panics.
 type Counting struct {
 	Hasher
 	Metadata
@@ -50,16 +48,16 @@ type Counting struct {
 	memory   *memory.Mapping
 }
 
-// MaxCount is where a counter of a [Counting] stays.
+// MaxCount is the value at which a counter of a [Counting] stays.
 const MaxCount = kernel.MaxCount
 
 // NewCounting returns an empty counting filter for n keys at false-positive rate
-// p; see [New]. n is the number of different keys that are in it at one time.
+// p; see [New]. n is the number of different keys in it at any one time.
 func NewCounting(n uint64, p float64) (*Counting, error) {
 	return Config{Keys: n, Rate: p}.NewCounting()
 }
 
-// NewCounting returns an empty counting filter of the planned size.
+// NewCounting returns an empty [Counting] of the planned size.
 func (c Config) NewCounting() (*Counting, error) {
 	plan, err := c.PlanCounting()
 	if err != nil {
@@ -72,9 +70,8 @@ func (c Config) NewCounting() (*Counting, error) {
 	return newCounting(plan, hash)
 }
 
-// PlanCounting is [Config.Plan] for a [Counting]: the same plan, as Bits (m) is
-// the number of counters. Only Budget differs: it has to do for four times
-// [Plan.Bytes], which are a Filter's.
+// PlanCounting is [Config.Plan] for a [Counting]: the same plan, in which Bits (m) is
+// the number of counters. Only Budget differs: it must allow four times [Plan.Bytes].
 func (c Config) PlanCounting() (Plan, error) {
 	budget := c.Budget
 	c.Budget = 0
@@ -127,10 +124,9 @@ func (f *Counting) AddHash(h uint64) bool {
 	return isNew
 }
 
-// Remove takes key out of the filter once and reports whether it did. A key that
-// the filter does not contain is refused: nothing changes. One that was never
-// added and is found by mistake is not refused, and removing it makes other keys
-// go missing: see [Counting].
+// Remove removes key once and reports whether it did. A key that the filter does not
+// contain is refused: nothing changes. A key that was never added but is found by
+// mistake is not refused, and removing it may lose other keys: see [Counting].
 func (f *Counting) Remove(key []byte) bool { return f.RemoveHash(f.Hash(key)) }
 
 // RemoveString is Remove for a string.
@@ -146,8 +142,8 @@ func (f *Counting) RemoveHash(h uint64) bool {
 	return removed
 }
 
-// Contains reports whether key is probably in the filter. False is certain, as
-// long as only keys were removed that had been added.
+// Contains reports whether key is probably in the filter. False is certain if only
+// keys that had been added were removed.
 func (f *Counting) Contains(key []byte) bool { return f.ContainsHash(f.Hash(key)) }
 
 // ContainsString is Contains for a string.
@@ -163,10 +159,10 @@ func (f *Counting) ContainsHash(h uint64) bool {
 	return found
 }
 
-// Count estimates how many times key is in the filter, 0 to MaxCount: the least
-// of its counters. It is never too few, except that MaxCount means so many or
-// more. It is too many where other keys share each of these counters, as seldom
-// as Contains is wrong, or where they are saturated.
+// Count estimates how many times key is in the filter, 0 to MaxCount: the least of its
+// counters. It is never too low, but MaxCount means that many or more. It is too high
+// if other keys share each of these counters, as rarely as Contains is wrong, or if
+// they are saturated.
 func (f *Counting) Count(key []byte) int { return f.CountHash(f.Hash(key)) }
 
 // CountString is Count for a string.
@@ -225,22 +221,18 @@ func (f *Counting) containsBatch(hashes []uint64, found []bool) int {
 	return n
 }
 
-// Plan returns the sizing in force: n, p, m and k, those of the Filter that
-// [Counting.Filter] gives. m is the number of counters.
+// Plan returns the sizing in force, that of [Counting.Filter]; m counts counters.
 func (f *Counting) Plan() Plan { return f.plan }
 
-// Bytes is the memory that the counters take. [Plan.Bytes] is a quarter of it: the
-// plan is the Filter's, equal to the one of [Counting.Filter], and says what the
-// bits take.
+// Bytes is the memory of the counters. [Plan.Bytes] is a quarter of it: that of the
+// bits of [Counting.Filter].
 func (f *Counting) Bytes() uint64 { return countingBytes(f.plan) }
 
-// Saturated is the number of counters that have reached [MaxCount] and stay there.
-// It is exact and reads no counters.
+// Saturated is the exact number of counters that stay at [MaxCount]. It reads none.
 func (f *Counting) Saturated() uint64 { return f.counters.Stuck }
 
-// Report reads the filter's counters, or a sample of them, and says how full it is
-// and what its rate is now; see [Filter.Report]. Fill, Rate and Keys are those of the
-// counters that are not zero. Removals do not lower Added; Keys is what is there now.
+// Report measures the counters that are not zero as bits; see [Filter.Report]. Removals
+// do not lower Added; Keys is the number of keys now.
 func (f *Counting) Report() Report {
 	f.mustBeOpen()
 	var words [kernel.WordsPerBlock]uint64
@@ -253,10 +245,9 @@ func (f *Counting) Report() Report {
 	return r
 }
 
-// Filter returns a new Filter with the bits of the counters that are not zero.
-// They are the very bits of a Filter that was given the keys that are in f now,
-// and a few more if counters are saturated. A quarter of the size, it is what to
-// send to those who only look up.
+// Filter returns a new Filter with a bit for each counter that is not zero: the very
+// bits of a Filter of the keys in f now, and a few more if counters are saturated. It
+// is a quarter of the size; send it to programs that only look keys up.
 //
 // The error wraps [ErrBudget] if there is no memory for it. Close the new filter or
 // drop it; see [Filter.Close].
@@ -273,14 +264,10 @@ func (f *Counting) Filter() (*Filter, error) {
 	return g, nil
 }
 
-// Union adds everything that g holds to f, counter by counter: f is then as if
-// all that was added to g and not removed had been added to f, and each key can
-// be removed as often as it is in both. Where the sum is above MaxCount the
-// counter stays at MaxCount.
-//
-// g may be larger by a whole factor, as in [Filter.Union]. The error wraps
-// [ErrUnlike] if the hash identities or k differ, or the sizes do not fold, and
-// then nothing has changed.
+// Union adds everything in g to f, counter by counter, as if the keys in g had been
+// added to f: each key can be removed as often as it is in both. A counter whose sum
+// exceeds MaxCount stays at MaxCount. g may be larger by a whole factor, and the error
+// is as for [Filter.Union].
 func (f *Counting) Union(g *Counting) error {
 	if err := folds(f, g); err != nil {
 		return err

@@ -13,31 +13,28 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// Exceptions is a [Filter] with a list of keys that it is known to find by
-// mistake, and which are answered "no": a white list beside a black list. Each
-// such key costs its own length in memory, so this is for the few whose false
-// alarm hurts, as the senders of a mail filter, not a way to a lower rate.
+// Exceptions is a [Filter] with a list of keys that it is known to find by mistake, and
+// for which it answers no: an allow list for a block list. Each such key takes its
+// length in memory, so this is for the few false positives that do harm, such as
+// important senders in a mail filter, not a way to lower the rate.
 //
-// An exception is a key that was never added. [Exceptions.Except] cannot check
-// that: excepting a key that was added makes a FALSE NEGATIVE of it, until it is
-// added again. Whenever an excepted key is added, the exception is dropped, and
-// the add is answered "new", as the key was.
+// An exception is a key that was never added. [Exceptions.Except] cannot check that:
+// excepting a key that was added makes it a FALSE NEGATIVE until it is added again.
+// Adding an excepted key drops the exception, and reports the key as new, which it was.
 //
-// The list is looked at only when the bits say yes, so that lookups of keys that
-// are not found cost the same as without.
+// The list is searched only if the bits say yes, so lookups of keys that are not found
+// cost the same as without it.
 //
-// Exceptions are of keys, compared byte by byte. Where a key is given by its
-// hash, ContainsHash says no to the hash of an excepted key; another key with
-// the same hash, which is one in 2^64 unless somebody chooses the keys (see
-// [XXH3]), cannot be told apart there. Adding a key drops all exceptions with
-// its hash, so that no key that is added afterwards is answered no, whichever
-// way it is added and looked up.
+// Exceptions are keys, compared byte by byte. ContainsHash answers no for the hash of an
+// excepted key; it cannot distinguish another key with the same hash, one in 2^64 unless
+// somebody chooses the keys (see [XXH3]). Adding a key drops all exceptions with its
+// hash, so no key that is added later is answered no, however it is added or looked up.
 //
-// The list is kept in the clear, and so it is in a file, whatever the hash.
+// The list is not encrypted, in memory or in a file, whatever the hash.
 //
-// Any number of goroutines may read an Exceptions at once; a method that changes
-// it, as Except does, must run alone. The zero Exceptions is not usable: make
-// one with [WithExceptions].
+// Any number of goroutines may read an Exceptions at once; a method that changes it,
+// such as Except, must run alone. The zero Exceptions is not usable: make one with
+// [WithExceptions].
 type Exceptions struct {
 	*Hasher   // the filter's
 	*Metadata // the filter's
@@ -48,33 +45,30 @@ type Exceptions struct {
 	bytes  int // of all keys
 }
 
-// Limits of the list. A file is held to them, too.
+// Limits of the list, also of one in a file.
 const (
-	// MaxExceptions is the most keys in the list.
+	// MaxExceptions is the maximum number of keys on the list.
 	MaxExceptions = filterfile.MaxListed
 
-	// MaxExceptionBytes is the most bytes of all keys in the list.
+	// MaxExceptionBytes is the maximum total length of these keys.
 	MaxExceptionBytes = filterfile.MaxListedBytes
 )
 
-// WithExceptions returns f with an empty list of exceptions. f must not be
-// changed from then on but through what is returned: a key added past it would
-// stay excepted. A filter opened read-only can have exceptions; Add panics on
-// it, as always.
+// WithExceptions returns f with an empty list of exceptions. From then on change f only
+// through the result: a key added to f directly would stay excepted. A filter opened
+// read-only can have exceptions; Add panics on it, as always.
 func WithExceptions(f *Filter) *Exceptions {
 	return &Exceptions{Hasher: &f.Hasher, Metadata: &f.Metadata, filter: f, byHash: map[uint64][]string{}}
 }
 
-// Filter returns the filter beneath, whose answers know of no exceptions. It is
-// for reading, not for adding.
+// Filter returns the filter itself, which ignores the exceptions. Do not add to it.
 func (x *Exceptions) Filter() *Filter { return x.filter }
 
-// Except puts key on the list, so that it is answered "no" from now on. The
-// caller knows that it was never added. It copies key, and does nothing if key
-// is on the list already.
+// Except puts a copy of key on the list: from now on it is answered no. The caller must
+// know that it was never added. A key that is on the list already changes nothing.
 //
-// The error wraps [ErrNotContained] if the filter says no to key anyway, and
-// [ErrLimit] if the list is full, past [MaxExceptions] or [MaxExceptionBytes].
+// The error wraps [ErrNotContained] if the filter does not find key anyway, and
+// [ErrLimit] if the list is full, by [MaxExceptions] or [MaxExceptionBytes].
 func (x *Exceptions) Except(key []byte) error {
 	h := x.Hash(key)
 	switch {
@@ -121,8 +115,8 @@ func (x *Exceptions) excepts(h uint64, key []byte) bool {
 	return false
 }
 
-// drop takes all keys with this hash off the list, and reports whether there
-// were any.
+// drop removes all keys with this hash from the list, and reports whether there were
+// any.
 func (x *Exceptions) drop(h uint64) bool {
 	keys := x.byHash[h]
 	if keys == nil {
@@ -136,16 +130,11 @@ func (x *Exceptions) drop(h uint64) bool {
 	return true
 }
 
-// Excepted returns the keys on the list, in ascending order of their bytes. The
-// caller may keep and change them. The list must not change meanwhile.
+// Excepted returns copies of the keys on the list, in ascending order of their bytes.
+// The list must not change meanwhile.
 func (x *Exceptions) Excepted() iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
-		keys := make([]string, 0, x.count)
-		for _, sameHash := range x.byHash {
-			keys = append(keys, sameHash...)
-		}
-		slices.Sort(keys)
-		for _, key := range keys {
+		for _, key := range x.sorted() {
 			if !yield([]byte(key)) {
 				return
 			}
@@ -163,9 +152,8 @@ func (x *Exceptions) Add(key []byte) bool {
 	return x.reclaim(h, x.excepts(h, key))
 }
 
-// reclaim is the part of adding that concerns the list, for a key whose bits
-// were all there: the exceptions with its hash go, and if wasExcepted the key
-// counts as new.
+// reclaim updates the list for an added key whose bits were all set: it drops the
+// exceptions with its hash, and counts the key as new if wasExcepted.
 func (x *Exceptions) reclaim(h uint64, wasExcepted bool) bool {
 	x.drop(h)
 	if wasExcepted {
@@ -335,13 +323,12 @@ func (x *Exceptions) Len() int { return x.count }
 // Bytes is the total length of the keys on the list.
 func (x *Exceptions) Bytes() int { return x.bytes }
 
-// Union adds everything that y holds to x. An exception of either stays only if
-// the other does not contain the key, by its bits or because it is an exception
-// there, too: no key of x or y is answered no.
+// Union adds everything in y to x. An exception of either stays only if the other does
+// not contain the key, by its bits or because it is an exception there, too. So no key
+// of x or y is answered no.
 //
-// y's filter may be larger; see [Filter.Union]. The error wraps [ErrUnlike] as
-// there, or [ErrLimit] if both lists together are too long, and then nothing has
-// changed.
+// y's filter may be larger, and the error is as for [Filter.Union], or wraps [ErrLimit]
+// if the lists together are too long. Then nothing has changed.
 func (x *Exceptions) Union(y *Exceptions) error {
 	x.mustBeUnlocked()
 	y.mustBeUnlocked()
@@ -358,7 +345,7 @@ func (x *Exceptions) Union(y *Exceptions) error {
 	return nil
 }
 
-// keep puts those keys of one's list on x's that other does not contain.
+// keep puts the keys of one's list that other does not contain on x's list.
 func (x *Exceptions) keep(one, other *Exceptions) {
 	for h, keys := range one.byHash {
 		for _, key := range keys {
@@ -433,7 +420,7 @@ func (x *Exceptions) SetSecret(secret []byte) error {
 	return nil
 }
 
-// stored has the list behind the bits: each key with its length before it, in
+// stored lays out the filter with the list after its bits: each key after its length, in
 // ascending order, and zeros up to a whole word.
 func (x *Exceptions) stored() *filterfile.File {
 	s := x.filter.stored()
@@ -491,7 +478,7 @@ func exceptionsFrom(s *filterfile.File) (*Exceptions, error) {
 	return x, nil
 }
 
-// decodeKeys takes the list apart.
+// decodeKeys parses the list.
 func decodeKeys(words []uint64, count uint64) ([]string, error) {
 	bad := fmt.Errorf("%w: the exceptions are not a list of %d keys in order", ErrFormat, count)
 	bytes := make([]byte, 0, 8*len(words))
@@ -522,8 +509,8 @@ func decodeKeys(words []uint64, count uint64) ([]string, error) {
 	return keys, nil
 }
 
-// rehash puts every key under its hash. A key that the bits do not contain, which
-// nobody could see without the secret, needs no exception.
+// rehash stores every key by its hash. It drops keys that the bits do not contain, which
+// could not be checked without the secret.
 func (x *Exceptions) rehash() {
 	keys := x.sorted()
 	x.byHash, x.count, x.bytes = make(map[uint64][]string, len(keys)), 0, 0
@@ -534,8 +521,8 @@ func (x *Exceptions) rehash() {
 	}
 }
 
-// mustBeUnlocked is for what goes by hash: until the secret is given the list has
-// none.
+// mustBeUnlocked guards the methods that take hashes: without the secret those of the
+// list are unknown.
 func (x *Exceptions) mustBeUnlocked() {
 	if x.locked && x.count > 0 {
 		panic("bloom: the filter is keyed and has exceptions: call SetSecret first")
@@ -551,9 +538,8 @@ func (x *Exceptions) WriteTo(w io.Writer) (int64, error) {
 // Save writes filter and exceptions to a file; see [Filter.Save].
 func (x *Exceptions) Save(path string) error { return filterfile.Save(path, x.WriteTo) }
 
-// ReadExceptions reads what [Exceptions.WriteTo] wrote; see [Read]. The exceptions
-// take more memory than room in the file, about a hundred bytes each, of which there
-// are [MaxExceptions] at most.
+// ReadExceptions reads what [Exceptions.WriteTo] wrote; see [Read]. Exceptions take more
+// memory than file, about a hundred bytes each; there are at most [MaxExceptions].
 func ReadExceptions(r io.Reader, limitBytes int64) (*Exceptions, error) {
 	return read(r, limitBytes, exceptionsFrom)
 }

@@ -8,19 +8,18 @@ import (
 	"github.com/bloomery/bloom/internal/kernel"
 )
 
-// Save writes the filter to a file at path, replacing one that is there. The new
-// file is written next to it, synced to disk and then renamed, so whatever happens
-// path holds either the whole old file or the whole new one. The new file has the
-// permissions of the one it replaces, or those of any new file. A symbolic link
-// at path is replaced, not followed; anything else that is not a file, such as a
-// directory or a device, is left alone and an error.
+// Save writes the filter to a file at path, replacing any file there. It writes the new
+// file next to it, syncs it to disk and renames it, so whatever happens path holds
+// either the whole old file or the whole new one. The new file gets the permissions of
+// the old one, or those of any new file. A symbolic link at path is replaced, not
+// followed; anything else that is not a file, such as a directory or a device, is an
+// error and stays.
 func (f *Filter) Save(path string) error { return filterfile.Save(path, f.WriteTo) }
 
-// Load reads the file at path into memory and verifies all of it, as [Read]
-// does. Bytes after the filter's end are an error. It takes as much memory as the
-// file is long, and a sparse file can be long and take no room on the disk: read a
-// file from strangers by [os.Open] and Read, which has a limit. When to close it:
-// [Filter.Close].
+// Load reads the file at path into memory and verifies all of it, as [Read] does. Bytes
+// after the filter's end are an error. It takes as much memory as the file is long, and
+// a sparse file can be long without taking disk space: read files from strangers with
+// [os.Open] and Read, which has a limit. [Filter.Close] says when to close the filter.
 func Load(path string) (*Filter, error) {
 	return load(path, filterFrom)
 }
@@ -39,22 +38,21 @@ func load[F any](path string, from func(*filterfile.File) (F, error)) (made F, e
 	return f, nil
 }
 
-// Open maps the file at path read-only: it is ready in microseconds whatever
-// its size, and its pages are read when lookups need them. The header, the
-// state and all lengths are checked at once, the bits only by [Filter.Verify].
-// Changing an opened filter panics; [Filter.Clone] makes a writable copy. Close
-// it when done.
+// Open maps the file at path read-only: it is ready in microseconds whatever its size,
+// and its pages are read when lookups need them. It checks the header, the state and
+// all lengths; only [Filter.Verify] checks the bits. Changing an opened filter panics;
+// [Filter.Clone] makes a writable copy. Close it when done.
 //
 // The error wraps [ErrFormat], [ErrVersion] or [ErrChecksum], or [ErrBudget] if the
-// machine has no addresses for the whole file, as one of 32 bits from 2 GiB on.
+// file is larger than the machine's address space, as from 2 GiB on with 32 bits.
 //
-// The file must not be truncated by others while it is open, and its disk must
-// be readable: as with every mapped file, a page that cannot be read kills the
-// process. Save and all Bloomery commands replace files by rename, which is safe.
+// The file must not be truncated by others while it is open, and its disk must be
+// readable: as with every mapped file, a page that cannot be read kills the process.
+// Save and all Bloomery commands replace files by rename, which is safe.
 //
-// The file may be open for update, or its writer may have been killed; Verify
-// says so. Bits are only ever set, so all keys added before are found, and each key
-// that a writer adds meanwhile as soon as its add returns.
+// The file may be open for update, or its writer may have been killed; Verify reports
+// that. Bits are only ever set, so all keys added before are found, and each key that a
+// writer adds meanwhile as soon as its add returns.
 func Open(path string) (*Filter, error) {
 	f, err := openMapped(path, filterFrom)
 	if err == nil {
@@ -63,12 +61,10 @@ func Open(path string) (*Filter, error) {
 	return f, err
 }
 
-// OpenScalable maps the file at path, which holds a Scalable, read-only: all that
-// [Open] says of a Filter holds for it as well. Adding to it, Clear and Saturate
-// panic.
-//
-// While another process writes, it finds the keys in the layers that existed when it
-// was opened. To find those in a newer layer, open the file again.
+// OpenScalable maps the file at path, which holds a Scalable, read-only; see [Open].
+// Methods that change it panic. While another process writes to the file, the filter
+// finds the keys in the layers that existed when it was opened. To find those in newer
+// layers, open the file again.
 func OpenScalable(path string) (*Scalable, error) {
 	f, err := openMapped(path, scalableFrom)
 	if err == nil {
@@ -109,11 +105,10 @@ func pairedPlan(keys uint64, rate float64, e *filterfile.Section) Plan {
 	return Plan{Keys: keys, Rate: rate, Bits: e.Blocks * kernel.BlockBits, Probes: int(e.Probes), Blocks: e.Blocks, Layout: PairedLines}
 }
 
-// Verify checks the bits of a filter from [Open] or [OpenUpdate] against the
-// checksums in its file. They are those of the last [Filter.Sync]: while the
-// file holds later adds, the error wraps [ErrUnclean]. A filter that was loaded was
-// verified then, and one that was made in memory has nothing to verify: both return
-// nil.
+// Verify checks the bits of a filter from [Open] or [OpenUpdate] against the checksums in
+// its file. They are those of the last [Filter.Sync]: while the file holds later adds,
+// the error wraps [ErrUnclean]. It is nil for any other filter: Load and Read have
+// verified theirs, and one that was made in memory has no checksums.
 func (f *Filter) Verify() error {
 	f.mustBeOpen()
 	if !f.readOnly {
@@ -139,7 +134,7 @@ func (f *Scalable) Verify() error {
 
 // Every kind is an [encoding.BinaryMarshaler], [encoding.BinaryAppender] and
 // [encoding.BinaryUnmarshaler], for packages such as encoding/gob and for caches. The
-// bytes are those of its file. To write a large filter, WriteTo needs no copy of it.
+// bytes are those of its file. For a large filter use WriteTo, which makes no copy.
 
 // AppendBinary appends to b the file that WriteTo would write.
 func (f *Filter) AppendBinary(b []byte) ([]byte, error) {
@@ -149,9 +144,9 @@ func (f *Filter) AppendBinary(b []byte) ([]byte, error) {
 // MarshalBinary returns the file that WriteTo would write.
 func (f *Filter) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
 
-// UnmarshalBinary replaces f, which may be a zero Filter, by the one that data is the
-// file of; data stays the caller's. The error is that of [Read], and f is then as
-// before. It panics if f is an open file, and must run alone.
+// UnmarshalBinary replaces f, which may be a zero Filter, by the filter whose file data
+// is; it keeps no reference to data. The error is as for [Read], and f is then
+// unchanged. It panics if f is an open file, and must run alone.
 func (f *Filter) UnmarshalBinary(data []byte) error {
 	if f.readOnly {
 		panicReadOnly()

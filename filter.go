@@ -13,13 +13,12 @@ import (
 // Filter is the default kind: a fixed number of keys at a fixed rate, in paired
 // cache lines. A key sets k/2 bits in each of two 64-byte lines of one 512-byte
 // block, so a lookup costs one or two cache misses whatever k is, and the space
-// stays close to the textbook's: see [Plan] for the exact rate.
+// stays close to the textbook's; [Plan] has the exact rate.
 //
 // Contains and the other reading methods may run in any number of goroutines at
-// once. A method that changes the filter must run alone; for adding from many
-// goroutines use Shared. The zero Filter is not usable: make one with
-// [New], [Config.New], [Load], [Open] or [Read]. After Close every method
-// that needs the bits panics.
+// once. A method that changes the filter must run alone; to add from many goroutines
+// use [Shared]. The zero Filter is not usable: make one with [New], [Config.New],
+// [Load], [Open] or [Read]. After Close every method that needs the bits panics.
 type Filter struct {
 	added uint64 // adds that answered true; first, where 32-bit machines align it for atomic adds
 
@@ -34,10 +33,10 @@ type Filter struct {
 	update   *filterfile.Updater // of the file, nil if it is not open for update
 }
 
-// New returns an empty filter for n keys at false-positive rate p: with n
-// different keys in it, it says true to a key it never got with probability at
-// most p. It needs about 1.44*log2(1/p) bits per key and a few percent; the
-// exact figure is [Config.Plan]'s.
+// New returns an empty filter for n keys at false-positive rate p: with n different
+// keys in it, Contains is true for any other key with probability at most p. It needs
+// about 1.44*log2(1/p) bits per key and a few percent more; [Config.Plan] has the
+// exact number.
 //
 // The error wraps [ErrConfig], [ErrRate] or [ErrBudget].
 func New(n uint64, p float64) (*Filter, error) {
@@ -78,9 +77,8 @@ func newFilter(plan Plan, hash Hasher) (*Filter, error) {
 	}, nil
 }
 
-// Add puts key into the filter and reports whether it is certainly new. False
-// means that the key was probably there before: surely if it was, and with
-// probability p if it was not.
+// Add adds key and reports whether it is certainly new. It is always false for a key
+// that was added before, and with probability p for one that was not.
 func (f *Filter) Add(key []byte) bool {
 	if f.readOnly {
 		return f.addToFile(f.Hash(key))
@@ -142,9 +140,8 @@ func (f *Filter) ContainsHash(h uint64) bool {
 	return found
 }
 
-// AddMany adds the keys as if one after the other and returns how many were
-// certainly new. isNew, if not nil, is as long as keys and gets Add's answer
-// for each.
+// AddMany adds the keys in order and returns how many were certainly new. isNew, if not
+// nil, must be as long as keys and receives Add's answer for each.
 func (f *Filter) AddMany(keys [][]byte, isNew []bool) int {
 	return f.hashMany(keys, isNew, f.AddHashes)
 }
@@ -165,8 +162,8 @@ func (f *Filter) AddHashes(hashes []uint64, isNew []bool) int {
 	return added
 }
 
-// ContainsMany returns how many of the keys are probably in the filter. found,
-// if not nil, is as long as keys and gets Contains' answer for each.
+// ContainsMany returns how many of the keys are probably in the filter. found, if not
+// nil, must be as long as keys and receives Contains' answer for each.
 func (f *Filter) ContainsMany(keys [][]byte, found []bool) int {
 	var recent kernel.Recent
 	return f.hashMany(keys, found, func(hashes []uint64, found []bool) int {
@@ -210,9 +207,9 @@ func (f *Filter) Clear() {
 	f.added = 0
 }
 
-// Clone returns a filter with the same bits in memory of its own, writable
-// also where f is a read-only file. It panics when there is no memory for it. Close
-// or drop the copy independently of f; see [Filter.Close].
+// Clone returns a copy in memory of its own, writable even if f is a read-only file. It
+// panics if there is no memory for it. Close or drop the copy independently of f; see
+// [Filter.Close].
 func (f *Filter) Clone() *Filter {
 	f.mustBeOpen()
 	g, err := newFilter(f.plan, f.Hasher)
@@ -226,20 +223,20 @@ func (f *Filter) Clone() *Filter {
 	return g
 }
 
-// Growing turns f into the first layer of a [Scalable], without copying its bits: for
-// when n turns out to be more than was planned. It consumes f, unless it returns an
-// error: do not use f again.
+// Growing turns f into the first layer of a [Scalable], without copying its bits, for
+// when n turns out larger than planned. It consumes f unless it returns an error: do
+// not use f again.
 //
-// Each further layer is planned for growth times as many keys as the one before,
-// 2 to 16; zero means 2. As f was planned for a rate of its own, the whole has a
-// higher one: five times f's planned rate, which is to f as p is to the first
-// layer of any Scalable. Where the filter was asked for a higher rate than that, as
-// one for so few keys that its only block has room for many more, the whole has the
-// rate asked for, and f takes the keys that it has room for at a fifth of it. A
-// filter from a file does not know what it was asked for.
+// Each further layer is planned for growth times as many keys as the one before, 2 to
+// 16; zero means 2. Since f has a planned rate of its own, the whole gets a higher one:
+// five times f's, the ratio of p to the first layer's rate in every Scalable. If f was
+// made for a higher rate than that, as with so few keys that its only block has room
+// for many more, the whole gets the rate f was made for, and f takes the keys that it
+// has room for at a fifth of it. A filter from a file does not know what it was made
+// for.
 //
-// The Scalable has f's metadata. It panics if f was opened read-only. The error
-// wraps [ErrConfig] or [ErrRate]; f is then as before.
+// The Scalable has f's metadata. Growing panics if f was opened read-only. The error
+// wraps [ErrConfig] or [ErrRate]; f is then unchanged.
 func (f *Filter) Growing(growth int) (*Scalable, error) {
 	f.mustBeOpen()
 	f.mustBeWritable()
@@ -266,7 +263,7 @@ func (f *Filter) Growing(growth int) (*Scalable, error) {
 	if f.id.Algorithm == XXH3 {
 		s.config.Seed = f.id.Key
 	}
-	// What it was told is new may be less than what it holds, as after a Union.
+	// It may hold more keys than were answered "new", as after a Union.
 	held := max(float64(f.added), f.Report().Keys)
 	f.plan = plan
 	room := float64(layerRoom(plan)) - held
@@ -274,15 +271,15 @@ func (f *Filter) Growing(growth int) (*Scalable, error) {
 	return s, nil
 }
 
-// Close releases the memory or the file mapping at once, and may be called twice.
-// It must not run beside any other method. Nothing is saved, except for a filter
-// from [OpenUpdate] or [Config.Create], which it syncs.
+// Close releases the memory or the file mapping at once, and may be called twice. It
+// must not run concurrently with any other method. It saves nothing, but syncs a
+// filter from [OpenUpdate] or [Config.Create].
 //
-// A filter in memory need not be closed: if it is dropped instead, the collector
-// releases its memory, also that of large filters, which lies outside Go's heap. It
-// comes before the dropped ones take more memory than those in use, or than 64 MiB
-// or Go's heap if these are more. So drop a filter that other goroutines may still
-// be reading, and close one that nobody else uses.
+// A filter in memory need not be closed: if it is dropped, the collector releases its
+// memory, also that of large filters, which lies outside Go's heap. It runs before
+// dropped filters take more memory than those in use, or than 64 MiB or Go's heap if
+// these are more. So drop a filter that other goroutines may still be reading, and
+// close one that nobody else uses.
 func (f *Filter) Close() error {
 	if f.update != nil {
 		return f.closeUpdate()
@@ -299,9 +296,8 @@ func (f *Filter) String() string {
 // unmap them when the look is the filter's last use.
 func (f *Filter) keepAlive() { runtime.KeepAlive(f) }
 
-// mustBeOpen is for the methods that go through all words: after Close there are
-// none, and they would find all well with an empty filter, and save it. A lookup
-// panics by itself.
+// mustBeOpen guards the methods that read all words: after Close there are none, and
+// they would take the filter for an empty one, and save it. A lookup panics by itself.
 func (f *Filter) mustBeOpen() {
 	if f.bits.Blocks == 0 {
 		panic("bloom: the filter is closed, or was never made: use New, Load or Open")
@@ -341,11 +337,10 @@ func filterFrom(s *filterfile.File) (*Filter, error) {
 	return f, nil
 }
 
-// Prefault touches all of the filter's memory now, on all CPUs at once, so that
-// the system provides it before the first adds: they would otherwise wait for
-// each page in turn, which on virtual machines is slower than adding. It takes
-// the memory of the whole filter whatever is added later, and is of use above
-// some hundreds of megabytes.
+// Prefault touches all of the filter's memory now, on all CPUs, so that the first adds
+// need not wait for the system to provide each page, which on virtual machines is
+// slower than adding. It takes the memory of the whole filter, whatever is added later,
+// and is useful from some hundreds of megabytes on.
 func (f *Filter) Prefault() {
 	if f.readOnly {
 		panicReadOnly()
@@ -355,22 +350,21 @@ func (f *Filter) Prefault() {
 	f.keepAlive()
 }
 
-// WriteTo writes the filter as a file, in Bloomery's format (docs/format.md). It
-// needs no buffered writer: it writes a MiB at a time. The same filter gives the
-// same bytes on every machine. The secret of a keyed filter is not written.
+// WriteTo writes the filter as a file, in Bloomery's format (docs/format.md), a MiB at a
+// time, so w needs no buffer. The same filter gives the same bytes on every machine. The
+// secret of a keyed filter is not written.
 func (f *Filter) WriteTo(w io.Writer) (int64, error) {
 	defer f.keepAlive()
 	return f.stored().WriteTo(w)
 }
 
-// Read reads a filter that WriteTo wrote and verifies all of it: every field,
-// every length and every checksum. limitBytes bounds the file it accepts; the
-// memory it takes grows only as bytes arrive, whatever the header claims. It
-// reads nothing past the filter's end.
+// Read reads a filter that WriteTo wrote and verifies every field, length and checksum.
+// limitBytes is the longest file that it accepts; its memory grows only as bytes
+// arrive, whatever the header claims. It reads nothing past the filter's end.
 //
 // The error wraps [ErrFormat], [ErrVersion], [ErrChecksum], [ErrLimit] or
 // [ErrBudget] (no memory), or is the reader's own. A keyed filter comes back
-// locked: see [Filter.SetSecret]. When to close it: [Filter.Close].
+// locked: see [Hasher.SetSecret]. [Filter.Close] says when to close it.
 func Read(r io.Reader, limitBytes int64) (*Filter, error) {
 	return read(r, limitBytes, filterFrom)
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/zeebo/xxh3"
 )
 
-// HashAlgorithm names the function that turns a key into 64 bits. The numbers
-// stand in files and never change meaning.
+// HashAlgorithm is a function that turns a key into 64 bits. The numbers are stored in
+// files and never change meaning.
 type HashAlgorithm uint8
 
 const (
@@ -23,8 +23,8 @@ const (
 	XXH3 HashAlgorithm = 1
 
 	// SipHash is SipHash-2-4 with a secret of 16 bytes, for keys chosen by
-	// strangers: who does not know the secret cannot craft keys that are found
-	// without having been added.
+	// strangers: without the secret nobody can craft keys that are found without
+	// having been added.
 	SipHash HashAlgorithm = 2
 
 	// XXH64 is XXH64 with a public 64-bit seed: Apache Parquet's hash, for
@@ -62,18 +62,17 @@ func (id HashIdentity) String() string {
 	return fmt.Sprintf("%v, seed %d", id.Algorithm, id.Key)
 }
 
-// Hasher is the part of a filter that hashes its keys. Every kind embeds one, so
-// these are methods of all filters. A filter read from a file with a SipHash
-// identity is locked until [Hasher.SetSecret]. The zero Hasher is for no filter:
-// hashing a key with it panics.
+// Hasher hashes the keys of a filter. Every kind embeds one, so all filters have these
+// methods. A filter from a file with a SipHash identity is locked until
+// [Hasher.SetSecret]. Hashing a key with the zero Hasher panics.
 type Hasher struct {
 	id     HashIdentity
 	locked bool
 	k0, k1 uint64 // the secret
 }
 
-// NewHasher returns the hash of filters with this seed, or with this secret if it is
-// not nil. The error wraps [ErrConfig].
+// NewHasher returns the hash of filters with this seed or, if it is not nil, this
+// secret. The error wraps [ErrConfig].
 func NewHasher(seed uint64, secret []byte) (Hasher, error) {
 	if secret == nil {
 		return Hasher{id: HashIdentity{XXH3, seed}}, nil
@@ -92,8 +91,8 @@ func NewHasher(seed uint64, secret []byte) (Hasher, error) {
 	return h, nil
 }
 
-// Hasher returns the hash that has the identity. For SipHash it is locked until
-// [Hasher.SetSecret], as that of a filter read from a file.
+// Hasher returns the hash of that identity. For SipHash it is locked until
+// [Hasher.SetSecret], as for a filter from a file.
 func (id HashIdentity) Hasher() Hasher {
 	return Hasher{id: id, locked: id.Algorithm == SipHash}
 }
@@ -107,19 +106,19 @@ func hashIdentity(h filterfile.Hash) HashIdentity {
 	return HashIdentity{HashAlgorithm(h.Algorithm), h.Key} // below 256: filterfile knows it
 }
 
-// HashIdentity says which hash fills the filter. It is zero for a filter of
-// package classic whose scheme has a hash of its own.
+// HashIdentity returns the filter's hash function. It is zero for a filter of package
+// classic whose scheme has a hash of its own.
 func (h *Hasher) HashIdentity() HashIdentity { return h.id }
 
-// NeedsSecret reports whether the filter was read from a file and is keyed: until
-// SetSecret hashing a key panics.
+// NeedsSecret reports whether the filter is keyed and comes from a file: hashing a key
+// panics until SetSecret.
 func (h *Hasher) NeedsSecret() bool { return h.locked }
 
-// SetSecret gives a keyed filter that was read from a file the secret it was made
-// with: files hold only its fingerprint. Until then adding, looking up and hashing
-// keys panics; reports and set operations work. It must run before other goroutines
-// use the filter. The error wraps [ErrSecret] if it is another secret, and then
-// nothing has changed.
+// SetSecret gives a keyed filter from a file the secret that it was made with: files
+// hold only its fingerprint. Until then adding, looking up and hashing keys panics;
+// reports and set operations work. It must run before other goroutines use the filter.
+// The error wraps [ErrSecret] if the secret is a different one, and then nothing has
+// changed.
 func (h *Hasher) SetSecret(secret []byte) error {
 	if h.id.Algorithm != SipHash {
 		return fmt.Errorf("%w: the filter was made without a secret", ErrSecret)
@@ -135,8 +134,8 @@ func (h *Hasher) SetSecret(secret []byte) error {
 	return nil
 }
 
-// Hash returns the hash of key that AddHash, ContainsHash and their kin take. It
-// serves every filter of the same [HashIdentity].
+// Hash returns the hash of key for AddHash, ContainsHash and the like. It serves every
+// filter of the same [HashIdentity].
 func (h *Hasher) Hash(key []byte) uint64 {
 	switch {
 	case h.isShort(key):
@@ -147,16 +146,15 @@ func (h *Hasher) Hash(key []byte) uint64 {
 	return h.slowBytes(key)
 }
 
-// isShort reports whether xxh3Of9to16 is the way to hash key. The single-key
-// methods of Filter ask themselves: that saves them a call, an eighth of their
-// time.
+// isShort reports whether to hash key by xxh3Of9to16. The single-key methods of Filter
+// check it themselves: that saves them a call, an eighth of their time.
 func (h *Hasher) isShort(key []byte) bool {
 	return h.id.Algorithm == XXH3 && len(key) >= 9 && len(key) <= 16
 }
 
-// xxh3Of9to16 is XXH3-64 of 9 to 16 bytes, as its specification has it, the
-// commonest length of keys that are not text. Here it is compiled into the
-// loops that use it, which saves a third of the time that such a hash takes.
+// xxh3Of9to16 is XXH3-64 of 9 to 16 bytes, as specified: the commonest length of keys
+// that are not text. Here it is inlined into the loops that use it, which saves a third
+// of the time of such a hash.
 func xxh3Of9to16(key []byte, seed uint64) uint64 {
 	const (
 		secret24x32 = 0x6782737bea4239b9 // bytes 24 to 31 of XXH3's secret, exclusive or 32 to 39
@@ -200,12 +198,12 @@ func (h *Hasher) integer(key uint64) uint64 {
 	return h.slowBytes(uint64Bytes(key))
 }
 
-// uint64Bytes is what hasher.integer hashes. Small enough to be inlined, so that
-// the bytes need not leave the caller's stack.
+// uint64Bytes is what Hasher.integer hashes. It is small enough to be inlined, so the
+// bytes stay on the caller's stack.
 func uint64Bytes(key uint64) []byte { return binary.LittleEndian.AppendUint64(make([]byte, 0, 8), key) }
 
-// xxh3Of8 is XXH3-64 of the eight little-endian bytes of key, as its
-// specification has it, without a call.
+// xxh3Of8 is XXH3-64 of the eight little-endian bytes of key, as specified, without a
+// call.
 func xxh3Of8(key, seed uint64) uint64 {
 	const (
 		secret8x16 = 0xc73ab174c5ecd5a2 // bytes 8 to 15 of XXH3's secret, exclusive or 16 to 23

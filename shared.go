@@ -13,20 +13,17 @@ import (
 // Shared is a [Filter] that any number of goroutines may add to and read at
 // once: the same bits, the same rate, the same file.
 //
-// Adding has one winner. When goroutines race to add one key, at most one is
-// told that it is new, and the key is contained as soon as any of these calls
-// has returned. (None is told so when the key is a false positive.) Looking up
-// takes no lock and never waits.
+// Adding has one winner. When goroutines race to add one key, at most one is told
+// that it is new (none if the key is a false positive), and the key is contained as
+// soon as any of these calls has returned. Lookups take no lock and never wait.
 //
-// What a reader may see while an add is under way: each 64-bit word of bits is
-// read and written whole, and bits are only ever set. So a lookup that runs
-// beside an Add of the same key may answer either way, and nothing else is in
-// doubt: it finds every key whose Add returned before it began. Before means
-// what it means in the Go memory model: in the same goroutine, or through a
-// channel, a mutex or any other synchronisation.
+// Each 64-bit word of bits is read and written whole, and bits are only ever set. So a
+// lookup concurrent with an Add of the same key may answer either way, and finds every
+// key whose Add returned before it began: before in the sense of the Go memory model,
+// in the same goroutine, or through a channel, a mutex or other synchronisation.
 //
-// Adding takes one of 4,096 locks, chosen by the key's block, and only when a
-// bit is missing.
+// Adding takes one of 4,096 locks, chosen by the key's block, and only if a bit is
+// missing.
 //
 // The zero Shared is not usable: make one with [NewShared], [Config.NewShared] or
 // [Filter.Share]. After Close every method that needs the bits panics.
@@ -40,13 +37,12 @@ type Shared struct {
 	memory  *memory.Mapping
 }
 
-// NewShared returns an empty filter for n keys at false-positive rate p, for many
-// goroutines; see [New].
+// NewShared returns an empty filter for n keys at false-positive rate p; see [New].
 func NewShared(n uint64, p float64) (*Shared, error) {
 	return Config{Keys: n, Rate: p}.NewShared()
 }
 
-// NewShared returns an empty filter of the planned size, for many goroutines.
+// NewShared returns an empty [Shared] of the planned size.
 func (c Config) NewShared() (*Shared, error) {
 	f, err := c.New()
 	if err != nil {
@@ -55,8 +51,8 @@ func (c Config) NewShared() (*Shared, error) {
 	return f.Share(), nil
 }
 
-// Share turns f into a [Shared], without copying its bits. It consumes f, which is
-// then as closed: do not use it again. It panics if f was opened read-only.
+// Share turns f into a [Shared], without copying its bits. It consumes f, which is then
+// closed: do not use it again. It panics if f was opened read-only.
 func (f *Filter) Share() *Shared {
 	if f.readOnly {
 		panicReadOnly()
@@ -74,10 +70,9 @@ func (f *Filter) Share() *Shared {
 	return s
 }
 
-// Snapshot returns a copy of the filter as it is now: with every key whose Add
-// returned before the call, and perhaps with some that are being added. It has
-// memory of its own: close it when it is no longer needed, or drop it; see
-// [Filter.Close]. The error wraps [ErrBudget] if there is no memory for it.
+// Snapshot returns a copy of the filter as it is now, in memory of its own: with every
+// key whose Add returned before the call, and perhaps some that are being added. Close
+// or drop it; see [Filter.Close]. The error wraps [ErrBudget] if there is no memory.
 func (f *Shared) Snapshot() (*Filter, error) {
 	f.mustBeOpen()
 	g, err := newFilter(f.plan, f.Hasher)
@@ -193,10 +188,9 @@ func (f *Shared) Report() Report {
 func (f *Shared) added() uint64 { return kernel.Added(f.stripes) }
 
 // WriteTo writes the filter as a file, which [Read] and [Load] read as a Filter;
-// [Filter.Share] makes it a Shared again. Nobody waits for it, and it copies a
-// MiB at a time: the file has every key whose Add returned before the call, and
-// perhaps some that are added while it is written. [Shared.Snapshot] is a copy
-// of one moment.
+// [Filter.Share] makes it a Shared again. Others may add meanwhile, and do not wait: it
+// copies a MiB at a time, and the file has every key whose Add returned before the call,
+// and perhaps some that are added later. [Shared.Snapshot] is a copy of one moment.
 func (f *Shared) WriteTo(w io.Writer) (int64, error) {
 	s, err := f.stored()
 	if err != nil {
@@ -205,7 +199,7 @@ func (f *Shared) WriteTo(w io.Writer) (int64, error) {
 	return s.WriteTo(w)
 }
 
-// stored is the filter as it is written while others add to it.
+// stored lays the filter out as a file while others may add to it.
 func (f *Shared) stored() (*filterfile.File, error) {
 	f.mustBeOpen()
 	added := f.added() // before the bits, so that it never counts a key that is not there
@@ -219,13 +213,12 @@ func (f *Shared) stored() (*filterfile.File, error) {
 	return s, nil
 }
 
-// Save writes the filter to a file at path, as WriteTo does; see [Filter.Save].
+// Save writes the filter to a file at path; see [Filter.Save].
 func (f *Shared) Save(path string) error { return filterfile.Save(path, f.WriteTo) }
 
-// Union adds everything that g holds to f, while others may add to both and look
-// keys up: see [Filter.Union]. What is added to g meanwhile may come along or not.
-// between, if not nil, is called after each MiB, and ends the union by an error: f
-// then has some of g's bits.
+// Union adds everything in g to f, while others may add to both and look keys up; see
+// [Filter.Union]. It may miss keys that are added to g meanwhile. between, if not nil,
+// is called after each MiB; its error stops the union, and f then has some of g's bits.
 func (f *Shared) Union(g *Shared, between func() error) error {
 	if err := folds(f, g); err != nil {
 		return err
@@ -250,9 +243,8 @@ func (f *Shared) Union(g *Shared, between func() error) error {
 	return nil
 }
 
-// Clear empties the filter while nobody can add to it: it waits for the adds under
-// way and holds up those that come. A lookup that runs beside it may answer
-// either way.
+// Clear empties the filter. Adds wait for it, and a concurrent lookup may answer either
+// way.
 func (f *Shared) Clear() {
 	f.mustBeOpen()
 	for i := range f.stripes {
@@ -266,9 +258,8 @@ func (f *Shared) Clear() {
 	f.keepAlive()
 }
 
-// Close releases the memory at once. It must not run beside any other method: a
-// filter that other goroutines may still be using is dropped instead, as in the
-// example of package bloom, "Swap"; see [Filter.Close].
+// Close releases the memory at once; see [Filter.Close]. Drop a filter that other
+// goroutines may still be using instead, as in the package's example "Swap".
 func (f *Shared) Close() error {
 	f.bits = kernel.Paired{}
 	return f.memory.Close()
@@ -278,7 +269,7 @@ func (f *Shared) String() string {
 	return fmt.Sprintf("shared filter: %v; %v", f.plan, f.id)
 }
 
-// mustBeOpen is for saving; see [Filter.mustBeOpen].
+// mustBeOpen is as for a Filter; see [Filter.mustBeOpen].
 func (f *Shared) mustBeOpen() {
 	if f.bits.Blocks == 0 {
 		panic("bloom: the filter is closed, or was never made")

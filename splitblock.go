@@ -19,10 +19,11 @@ import (
 // cache miss and very little work, so it is the fastest kind where p is 0.3% or
 // more; below that it takes much more space than [Filter]. k is always 8.
 //
-// The hash is XXH64 with the seed of the Config, by default 0 as in Parquet;
-// with a secret it is SipHash-2-4. Concurrency is as for Filter: any number of
-// readers, or one writer. The zero SplitBlock is not usable: make one with
-// [NewSplitBlock], [Config.NewSplitBlock] or [LoadSplitBlock].
+// The hash is XXH64 with the seed of the Config, by default 0 as in Parquet; with a
+// secret it is SipHash-2-4. Any number of goroutines may read it at once; a method that
+// changes it must run alone. The zero SplitBlock is not usable: make one with
+// [NewSplitBlock], [Config.NewSplitBlock] or [LoadSplitBlock]. After Close every
+// method panics.
 type SplitBlock struct {
 	Hasher
 	Metadata
@@ -33,15 +34,14 @@ type SplitBlock struct {
 	memory *memory.Mapping
 }
 
-// NewSplitBlock returns an empty filter for n keys at false-positive rate p. It
-// is sized by the true rate of its blocks: the formula in Parquet's
-// specification takes all blocks for equally full, and one asked for 1% gets
-// 1.46%.
+// NewSplitBlock returns an empty filter for n keys at false-positive rate p, sized by
+// the true rate of its blocks: the formula in Parquet's specification assumes that all
+// blocks are equally full, and gives 1.46% for 1%.
 func NewSplitBlock(n uint64, p float64) (*SplitBlock, error) {
 	return Config{Keys: n, Rate: p}.NewSplitBlock()
 }
 
-// NewSplitBlock returns an empty split-block filter of the planned size.
+// NewSplitBlock returns an empty [SplitBlock] of the planned size.
 func (c Config) NewSplitBlock() (*SplitBlock, error) {
 	plan, err := c.PlanSplitBlock()
 	if err != nil {
@@ -154,7 +154,7 @@ func (f *SplitBlock) containsBatch(hashes []uint64, found []bool) int {
 	return n
 }
 
-// hashOf is hash.bytes with the hash that Parquet's readers expect in front.
+// hashOf is Hash, but tries the hash that Parquet's readers expect first.
 func (f *SplitBlock) hashOf(key []byte) uint64 {
 	if f.id == (HashIdentity{XXH64, 0}) {
 		return xxhash.Sum64(key)
@@ -216,8 +216,7 @@ func (f *SplitBlock) Equal(g *SplitBlock) bool {
 	return equal
 }
 
-// mustBeOpen is for the methods that go through all words; see
-// [Filter.mustBeOpen].
+// mustBeOpen is as for a Filter; see [Filter.mustBeOpen].
 func (f *SplitBlock) mustBeOpen() {
 	if f.bits.Blocks == 0 {
 		panic("bloom: the filter is closed, or was never made: use NewSplitBlock or LoadSplitBlock")

@@ -8,60 +8,55 @@ import (
 	"github.com/bloomery/bloom/internal/kernel"
 )
 
-// Filters that are added to in their files, for sets that outlive the process: "have
-// I seen this before, today or last year?". OpenUpdate is ready in milliseconds
-// whatever the size of the file, and Close takes as long as writing what was added.
+// Filters that are updated in their files, for sets that outlive the process: "have I
+// seen this before, today or last year?". OpenUpdate is ready in milliseconds whatever
+// the size of the file, and Close takes as long as writing what was added.
 
-// OpenUpdate maps the file at path, which holds a Filter, so that keys can be added
-// in place. It reads neither the bits nor all checksums, so a file of gigabytes is
-// open at once. Adds go to the file; [Filter.Sync] makes them durable, and Close
-// syncs.
+// OpenUpdate maps the file at path, which holds a Filter, so that keys can be added in
+// place. It reads neither the bits nor all checksums, so even a file of gigabytes opens
+// at once. Adds go to the file; [Filter.Sync] makes them durable, and Close syncs.
 //
 //	seen, err := bloom.OpenUpdate("seen.bloom")
 //	...
 //	if seen.AddString(url) { ... }
-//	err = seen.Close() // check it: it says whether the adds are on the disk
+//	err = seen.Close() // check it: nil means that the adds are on the disk
 //
 // # What is safe when
 //
-// Before the first bit changes, the file says durably that it is being changed;
-// Sync makes it whole again. If the process is killed, at any time, every add that
-// returned is in the file. If the power fails or the system crashes, every add
-// before the last Sync that returned nil is in the file, and perhaps some later
-// ones. In both cases the next OpenUpdate recomputes the checksums, which takes as
-// long as reading and writing the file, and [Filter.Recovered] says so. The number
-// of adds in Report is then that of the last Sync. Damage that the disk did to such
-// a file is not noticed, because its checksums were old.
+// Before the first bit changes, the file is durably marked as changing; Sync makes it
+// complete again. If the process is killed, at any time, every add that returned is in
+// the file. If the power fails or the system crashes, every add before the last Sync
+// that returned nil is in the file, and perhaps some later ones. In both cases the next
+// OpenUpdate recomputes the checksums, which takes as long as reading and writing the
+// file, and [Filter.Recovered] returns true. The number of adds in Report is then that
+// of the last Sync. Disk damage to such a file goes unnoticed, because its checksums
+// were old.
 //
-// If the file can no longer be written, adds still work, in memory, and the file
-// stays as it is, with at least the adds up to the last Sync. Sync and Close return
-// the error, every time. The disk's room for the bits is reserved beforehand; on a
-// file system that writes all changes to a new place, such as Btrfs or ZFS, a full
-// disk can kill the process nevertheless.
+// If the file can no longer be written, adds still work, in memory, and the file stays
+// as it is, with at least the adds up to the last Sync. Sync and Close return the error
+// every time. Disk space for the bits is reserved beforehand; but on a copy-on-write
+// file system, such as Btrfs or ZFS, a full disk can still kill the process.
 //
 // # Who may use the file
 //
-// There is one writer: OpenUpdate takes a lock, and its error wraps [ErrLocked]
-// if another process has it, or another filter of this one. The lock is advisory.
-// [Open] works while a writer has the file. [Load], [Read] and [Filter.Verify]
-// refuse it with [ErrChecksum] while it has adds that were not synced. [Filter.Save]
-// to the same path replaces the file, which the writer notices: its Sync and Close
-// then return an error.
+// There is one writer: OpenUpdate takes an advisory lock, and its error wraps
+// [ErrLocked] if another process, or another filter of this one, holds it. [Open] works
+// while a writer has the file. [Load], [Read] and [Filter.Verify] refuse it with
+// [ErrChecksum] while it has adds that were not synced. If [Filter.Save] replaces the
+// file, the writer's Sync and Close return an error.
 //
 // # What the filter can do
 //
-// Add and its variants, and all reading methods; as with any Filter, only one
-// goroutine may add. Methods that clear bits, change many at a time or keep them for
-// themselves panic: Clear, Union, Intersect, Difference, Share, Growing, Bulk,
-// Prefault. Clone it for these. SetMeta does not reach the file. A key that the
-// filter already contains changes nothing, and a file to which nothing new was added
-// is not written.
+// Add and its variants, and all reading methods; as with any Filter, only one goroutine
+// may add. Methods that clear bits, change many at a time or take them over panic:
+// Clear, Union, Intersect, Difference, Share, Growing, Bulk, Prefault. Clone the filter
+// for these. SetMeta does not reach the file. A key that the filter already contains
+// changes nothing, and a file to which nothing new was added is not written.
 //
-// The error wraps [ErrLocked], [ErrFormat], [ErrVersion] or [ErrChecksum], or is
-// the system's: no such file, no permission to write. A keyed filter comes back
-// locked: see [Filter.SetSecret]. On Windows and other systems without mmap, and
-// on big-endian machines, the error always wraps [errors.ErrUnsupported]; use Load
-// and Save there.
+// The error wraps [ErrLocked], [ErrFormat], [ErrVersion] or [ErrChecksum], or is the
+// system's: no such file, no permission to write. A keyed filter comes back locked: see
+// [Hasher.SetSecret]. On Windows and other systems without mmap, and on big-endian
+// machines, the error always wraps [errors.ErrUnsupported]; use Load and Save there.
 func OpenUpdate(path string) (*Filter, error) {
 	u, s, err := filterfile.OpenUpdate(path)
 	if err != nil {
@@ -80,12 +75,11 @@ func OpenUpdate(path string) (*Filter, error) {
 	return f, nil
 }
 
-// Create makes a file with an empty filter of the planned size at path, and opens
-// it as [OpenUpdate] does. The file gets its name when it is complete, so path never
-// holds half a file; if there is anything at path already, it stays, and the error
-// wraps [io/fs.ErrExist]. The disk's room for all bits is reserved at once, without
-// writing them if the system can do so; if there is none, no file is left behind.
-// meta may be nil; it cannot be changed later.
+// Create makes a file with an empty filter of the planned size at path, and opens it as
+// [OpenUpdate] does. The file appears at path only when it is complete; anything that is
+// there already stays, and the error wraps [io/fs.ErrExist]. Disk space for all bits is
+// reserved at once, without writing them if the system can; if there is too little, no
+// file is left behind. meta may be nil; it cannot be changed later.
 //
 // The error wraps [ErrConfig], [ErrRate], [ErrBudget] or [ErrLimit] (too much
 // metadata), or is the system's.
@@ -117,15 +111,14 @@ func (c Config) Create(path string, meta map[string]string) (*Filter, error) {
 	return f, nil
 }
 
-// Sync makes durable what was added to a filter from [OpenUpdate] or
-// [Config.Create]: when it returns nil, every key added before is in the file
-// whatever happens then, and until the next add the file is whole: anyone can load
-// and verify it. Sync computes the checksums of each MiB in which bits were set,
-// which after some thousands of new keys is nearly every one, and waits for the
-// disk. With nothing to write it is cheap.
+// Sync makes the adds to a filter from [OpenUpdate] or [Config.Create] durable: once it
+// returns nil, every key added before is in the file whatever happens, and until the
+// next add the file is complete: anyone can load and verify it. Sync computes the
+// checksums of each MiB in which bits were set, which after some thousands of new keys
+// is nearly every one, and waits for the disk. With nothing to write it is cheap.
 //
-// After an error the file is no longer written: see [OpenUpdate]. For a filter
-// without such a file it returns nil.
+// After an error the file is no longer written: see [OpenUpdate]. For any other filter
+// Sync returns nil.
 func (f *Filter) Sync() error {
 	f.mustBeOpen()
 	if f.update == nil {
@@ -135,12 +128,11 @@ func (f *Filter) Sync() error {
 	return f.update.Sync(func(s *filterfile.State) { s.Added = f.added })
 }
 
-// Recovered reports whether [OpenUpdate] found a file that its writer had not closed,
-// and repaired it. Then every key of the writer's last Sync is there, and some or all
-// of those that it added later.
+// Recovered reports whether [OpenUpdate] repaired a file that its writer had not closed.
+// Then every key of the writer's last Sync is there, and some or all of the later ones.
 func (f *Filter) Recovered() bool { return f.update != nil && f.update.Recovered() }
 
-// closeUpdate is Close: the error is that of the last Sync, if there is one.
+// closeUpdate is Close. An error of the last Sync comes first.
 func (f *Filter) closeUpdate() error {
 	u := f.update
 	err := f.Sync()
@@ -148,13 +140,13 @@ func (f *Filter) closeUpdate() error {
 	if unmapErr := f.memory.Close(); err == nil {
 		err = unmapErr
 	}
-	if closeErr := u.Close(); err == nil { // last, as it lets the next writer in
+	if closeErr := u.Close(); err == nil { // last, as it unlocks the file
 		err = closeErr
 	}
 	return err
 }
 
-// addToFile is AddHash where the bits are those of a file.
+// addToFile is AddHash for bits in a file.
 func (f *Filter) addToFile(h uint64) bool {
 	u := f.update
 	if u == nil {
@@ -176,7 +168,7 @@ func (f *Filter) addToFile(h uint64) bool {
 	return isNew
 }
 
-// addManyToFile is AddHashes where the bits are those of a file.
+// addManyToFile is AddHashes for bits in a file.
 func (f *Filter) addManyToFile(hashes []uint64, isNew []bool) int {
 	if f.update == nil {
 		f.mustBeOpen()
@@ -207,16 +199,14 @@ func (f *Filter) addPartToFile(hashes []uint64, isNew []bool) int {
 	return added
 }
 
-// OpenUpdateScalable maps the file at path, which holds a Scalable, so that keys can
-// be added in place; everything that [OpenUpdate] says of a Filter applies. When the
-// filter grows, so does the file, by a section for the new layer; if the disk has no
-// room for it, [Scalable.Err] returns an error that wraps [ErrBudget].
+// OpenUpdateScalable maps the file at path, which holds a Scalable, so that keys can be
+// added in place; see [OpenUpdate]. When the filter grows, the file gets a section for
+// the new layer; if the disk is full, [Scalable.Err] returns an error that wraps
+// [ErrBudget]. Any number of goroutines may add, look up and call Sync. Adds wait for a
+// running Sync, lookups do not. Clear panics.
 //
-// Any number of goroutines may add, look up and call Sync. Adds wait for a running
-// Sync, lookups do not. Clear panics.
-//
-// The keys of a layer that was being filled when its writer was killed are estimated
-// from its bits, so that the rate is kept.
+// If a writer was killed, the number of keys in the newest layer is estimated from its
+// bits, so that the rate is kept.
 func OpenUpdateScalable(path string) (*Scalable, error) {
 	u, s, err := filterfile.OpenUpdate(path)
 	if err != nil {
@@ -241,8 +231,8 @@ func OpenUpdateScalable(path string) (*Scalable, error) {
 	return f, nil
 }
 
-// recount corrects the count of the newest layer, which is that of the last Sync, by
-// the layer's bits.
+// recount corrects the newest layer's count, which is that of the last Sync, by the
+// layer's bits.
 func recount(s *filterfile.File) {
 	last := len(s.Sections) - 1
 	e := &s.Sections[last]
@@ -283,9 +273,7 @@ func layerSection(plan Plan) filterfile.Section {
 	}
 }
 
-// Sync makes durable what was added to a filter from [OpenUpdateScalable] or
-// [ScalableConfig.Create]: every key whose Add returned before; see
-// [Filter.Sync].
+// Sync makes every key whose Add has returned durable; see [Filter.Sync].
 func (f *Scalable) Sync() error {
 	if f.update == nil {
 		return nil
@@ -295,7 +283,7 @@ func (f *Scalable) Sync() error {
 	return f.update.Sync(f.countLayers)
 }
 
-// countLayers puts the layers' adds into the state.
+// countLayers writes the layers' counts into the state.
 func (f *Scalable) countLayers(s *filterfile.State) {
 	filters := f.layers.Load().filters // the newest first
 	s.Added = 0
@@ -306,7 +294,7 @@ func (f *Scalable) countLayers(s *filterfile.State) {
 	}
 }
 
-// Recovered reports whether the file was mended; see [Filter.Recovered].
+// Recovered reports whether the file was repaired; see [Filter.Recovered].
 func (f *Scalable) Recovered() bool { return f.update != nil && f.update.Recovered() }
 
 // touch marks the file as changing before keys are added to its newest layer. The
@@ -320,7 +308,7 @@ func (f *Scalable) touch(hashes ...uint64) {
 	}
 }
 
-// nextLayer makes a new layer, at the end of the file if there is one.
+// nextLayer makes a new layer, at the end of the file if there is a file.
 func (f *Scalable) nextLayer(plan Plan) (*Shared, error) {
 	if f.update == nil {
 		return newLayer(plan, f.Hasher)
