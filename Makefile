@@ -187,7 +187,7 @@ bench-charts: ## measures for the charts of docs/ (speed.tsv) and draws them
 charts: ## draws the charts of docs/ again, from the last measurement
 	@cd bench && $(GO) run . -draw ../docs
 
-bench-dedupe: ## dedupe beside sort -u, awk and others (bench/dedupe.sh)
+bench-dedupe: ## dedupe, sort -u, awk and others (bench/dedupe.sh)
 	@sh bench/dedupe.sh
 
 bench-durability: ## what durability costs the server, at each level (bench/durability.sh)
