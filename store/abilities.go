@@ -2,27 +2,27 @@ package store
 
 import "context"
 
-// What a [Store] may be able to do besides, and a server asks for by type assertion:
-// it does without where a store cannot. [Local] can do all of it.
+// Optional abilities of a [Store]. A server asks for them by type assertion, and
+// manages without those that a store lacks. [Local] has all of them.
 
-// A Statistician counts what it does to make adds durable.
+// A Statistician counts the work it does to make adds durable.
 type Statistician interface {
 	Stats() Stats
 }
 
-// A Snapshotter writes all it holds next to its log.
+// A Snapshotter can write all its values to a snapshot beside its log.
 type Snapshotter interface {
 	Statistician
 	Snapshot(ctx context.Context) error
 }
 
-// A Stopper reports, at once, that it can make nothing durable any more; see
+// A Stopper reports, at once, that it can no longer make anything durable; see
 // [Local.OnStop].
 type Stopper interface {
 	OnStop(do func(err error))
 }
 
-// A Grantor counts memory that the server needs for a while against its limit; see
+// A Grantor charges memory that the server needs temporarily to the store's limit; see
 // [Local.Grant]. The error of Grant wraps [ErrMemory].
 type Grantor interface {
 	Grant(bytes uint64) error
@@ -35,8 +35,8 @@ type Grouper interface {
 	LenOf(group int) int
 }
 
-// A Randomizer picks a name, each with the same chance, and reports false if there is
-// none.
+// A Randomizer picks a name, each with the same probability, and returns false if there
+// are no names.
 type Randomizer interface {
 	Random() (name string, ok bool)
 }

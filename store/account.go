@@ -10,17 +10,17 @@ import (
 	"github.com/bloomery/bloom/redisbloom"
 )
 
-// The accounts: what values take of memory, as the allocator rounds it up. They are
-// what the ceiling is compared with, so whatever a client can have many of is in
-// them; TestAccountsAreTrue compares them with the heap. RedisBloom's chains account
-// for their layers themselves, see redisbloom.Config.
+// The accounts: the memory that values take, rounded up as the allocator does. The
+// limit is compared with them, so they include everything that a client can have many
+// of; TestAccountsAreTrue compares them with the heap. RedisBloom's chains account for
+// their layers themselves: see redisbloom.Config.
 
-// allocated is what an object of a type takes.
+// allocated is the memory that an object of type T takes.
 func allocated[T any]() uint64 { return memory.Allocated(uint64(reflect.TypeFor[T]().Size())) }
 
 var (
-	// A value, and its place in the table of names, which is less than half full
-	// just after it has grown.
+	// A value, and its slot in the table of names, which is less than half full just
+	// after it has grown.
 	valueBytes = allocated[value]() + 28
 
 	chainBytes  = allocated[redisbloom.Filter]()
@@ -28,15 +28,15 @@ var (
 	pairedBytes = allocated[paired]() + allocated[hashed]()
 	layerBytes  = allocated[bloom.Shared]()
 
-	// A Scalable or Window has a chain of layers, with lists as long as it.
+	// A Scalable or Window has a chain of layers, and slices as long as that chain.
 	growingBytes = allocated[bloom.Scalable]() + 128
 	windowBytes  = allocated[bloom.Window]() + 352
 )
 
-// nameBytes is what a name takes.
+// nameBytes is the memory that a name takes.
 func nameBytes(name string) uint64 { return memory.Allocated(uint64(len(name))) }
 
-// besideBytes is what a value takes beside its bits, or its text.
+// besideBytes is the memory that a value takes in addition to its bits or text.
 func besideBytes(b body, name string) uint64 {
 	bytes := valueBytes + nameBytes(name)
 	switch b := b.(type) {
@@ -56,12 +56,12 @@ func besideBytes(b body, name string) uint64 {
 	return bytes
 }
 
-// lockedBytes is what a filter of fixed size takes, which is also a layer of one
-// that grows: bits, the locks of their blocks (kernel.NewStripes), and the gates that
-// a chain has if this is its newest layer.
+// lockedBytes is the memory of a filter of fixed size, or of one layer of a growing
+// filter: its bits, the locks of their blocks (kernel.NewStripes), and the gates that a
+// chain has if this is its newest layer.
 func lockedBytes(plan bloom.Plan) uint64 {
 	const (
-		line        = 64 // a lock, and a gate, has one of its own
+		line        = 64 // each lock and each gate has a cache line of its own
 		keysPerGate = 1024
 		maxGates    = 64
 	)

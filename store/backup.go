@@ -12,43 +12,42 @@ import (
 	"time"
 )
 
-// A backup is a directory with copies of a snapshot, of the log that follows it and
-// of the secrets, and a manifest, which says which these are. Files are added under
-// the names that they have at home, and the manifest is replaced when they are all
-// there; only then is removed what it no longer names. So at every moment the
-// directory holds one whole backup, the older one or the newer one. OpenLocal reads
-// what the manifest names, and makes a store's directory of it.
+// A backup is a directory with copies of a snapshot, the log that follows it and the
+// secrets, and a manifest that names them. Files are added under the names they have
+// in the store, and when all are there the manifest is replaced; only then are the
+// files removed that it no longer names. So the directory holds one complete backup at
+// every moment: the older or the newer. OpenLocal reads what the manifest names, and
+// turns the directory into a store's.
 //
-// The server is not asked. Snapshots, and segments that another one follows, never
-// change; the last segment is only appended to, and what was acknowledged has been
-// written to it; a file that is removed stays readable for who has opened it. So it
-// is enough to open all files that belong together before the first is copied.
+// The server is not involved. Snapshots never change, nor do segments that another one
+// follows; the last segment is only appended to, and everything acknowledged has been
+// written to it; a removed file stays readable for a process that has it open. So it is
+// enough to open all files that belong together before the first is copied.
 
-// BackupReport is what a backup has done.
+// BackupReport describes what a backup did.
 type BackupReport struct {
-	Snapshot    string // the file that it begins with
-	Records     uint64 // of the log behind it
-	Copied      int    // files that were copied, and their bytes
+	Snapshot    string // the file it begins with
+	Records     uint64 // of the log after it
+	Copied      int    // files copied, and their bytes
 	CopiedBytes uint64
-	Kept        int // files that were there already
+	Kept        int // files that were already there
 	KeptBytes   uint64
 	Took        time.Duration
 }
 
-// errChanged: the set of files is no longer what it was when it was listed.
+// errChanged: the set of files is no longer as it was when it was listed.
 var errChanged = errors.New("the files change too quickly")
 
-// Backup copies all that the store in the directory from has on the disk to the
-// directory to, which is made if it is not there. A server may be using the store,
-// and is not disturbed. The backup has everything that was acknowledged before
-// Backup was called; of filters at the level [Unlogged] it has what the newest
-// snapshot has.
+// Backup copies everything that the store in the directory from has on disk to the
+// directory to, which it creates if necessary. A server may be using the store and is
+// not disturbed. The backup has everything that was acknowledged before Backup was
+// called; filters at the level [Unlogged] are as in the newest snapshot.
 //
-// A directory that holds an older backup of the same store gets only the files that
-// are new, and is whole at every moment, also if Backup is interrupted by the end of
-// the process or the machine. Every record is checked while it is copied, and every
-// file of the backup is read back. The error wraps [ErrDamaged] if a file is not as
-// it was written, and bloom.ErrLocked if another process has the directory to.
+// If to holds an older backup of the same store, only new files are copied. The
+// directory is a complete backup at every moment, even if the process or the machine
+// crashes. Every record is checked while it is copied, and every file of the backup is
+// read back. The error wraps [ErrDamaged] if a file is not as it was written, and
+// bloom.ErrLocked if another process has locked to.
 func Backup(from, to string) (BackupReport, error) {
 	began := time.Now()
 	target, err := openDirectory(to)
@@ -117,20 +116,20 @@ func removeOthers(d disk, m *manifest) error {
 	return nil
 }
 
-// isStoreFile reports whether a name is that of a snapshot or segment.
+// isStoreFile reports whether name is that of a snapshot or segment.
 func isStoreFile(name string) bool {
 	return len(starts([]string{name}, snapPrefix))+len(starts([]string{name}, segmentPrefix)) == 1
 }
 
 // sourceFile is a file to be copied.
 type sourceFile struct {
-	*recordReader // nil: the secrets
+	*recordReader // nil for the secrets
 	name          string
 	data          []byte // of the secrets
-	last          bool   // of the log: it may be written to
+	last          bool   // the log's last segment: it may still be written to
 }
 
-// backupSource is the files that belong together, all of them open.
+// backupSource is a set of files that belong together, all open.
 type backupSource struct {
 	id    storeID
 	files []*sourceFile // the snapshot, the log, the secrets
@@ -144,7 +143,7 @@ func (s *backupSource) close() {
 	}
 }
 
-// openSource opens the files of a store that may be changing.
+// openSource opens the files of a store that may change meanwhile.
 func openSource(d disk) (s *backupSource, err error) {
 	const tries = 50
 	for range tries {
@@ -192,7 +191,7 @@ func tryOpenSource(d disk) (s *backupSource, err error) {
 	return s, nil
 }
 
-// open opens the newest snapshot, the log behind it, and the secrets.
+// open opens the newest snapshot, the log after it, and the secrets.
 func (s *backupSource) open(d disk, names []string) error {
 	r := &recovery{local: &Local{config: LocalConfig{seams: seams{disk: d}}}}
 	snapshots, segments := starts(names, snapPrefix), starts(names, segmentPrefix)
@@ -241,8 +240,8 @@ func (s *backupSource) open(d disk, names []string) error {
 	return err
 }
 
-// fits reports whether these files may come into a directory without harm to the
-// backup that is there.
+// fits checks that these files can be added to the directory without harm to the backup
+// already there.
 func (s *backupSource) fits(old *manifest, to disk) error {
 	if old == nil || old.unfinished {
 		return nil
@@ -267,8 +266,8 @@ func (s *backupSource) fits(old *manifest, to disk) error {
 	return nil
 }
 
-// sameHead reports whether the file of that name on a disk begins as this one does;
-// heads of different files differ in their salt.
+// sameHead reports whether the file of that name on d begins as this one does. Heads of
+// different files differ in their salt.
 func (f *sourceFile) sameHead(d disk) (bool, error) {
 	theirs, err := d.Open(f.name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -288,7 +287,7 @@ func (f *sourceFile) sameHead(d disk) (bool, error) {
 	return bytes.Equal(a, b), nil
 }
 
-// bring copies the file, unless the backup has it, and reads back what is there.
+// bring copies the file unless the backup already has it, and reads it back.
 func (f *sourceFile) bring(old *manifest, to disk, report *BackupReport) (e entry, err error) {
 	if had := old.find(f.name); had != nil {
 		if same, err := f.isKept(had, to); err != nil {
@@ -325,7 +324,7 @@ func (f *sourceFile) bring(old *manifest, to disk, report *BackupReport) (e entr
 	return e, nil
 }
 
-// isKept reports whether the backup has the file, whole.
+// isKept reports whether the backup already has the complete file.
 func (f *sourceFile) isKept(had *entry, to disk) (bool, error) {
 	if f.recordReader == nil {
 		if had.sum != sum(0, f.data) {
@@ -339,7 +338,7 @@ func (f *sourceFile) isKept(had *entry, to disk) (bool, error) {
 	return had.isAsWritten(to)
 }
 
-// copyTo copies the head and all records, each one checked.
+// copyTo copies the head and all records, and checks each record.
 func (f *sourceFile) copyTo(to io.Writer) (records uint64, err error) {
 	in := f.recordReader
 	data := make([]byte, in.fileHead.bytes())
@@ -347,7 +346,7 @@ func (f *sourceFile) copyTo(to io.Writer) (records uint64, err error) {
 		return 0, err
 	}
 	kind := byte(0)
-	for err == nil && !(f.last && in.at >= uint64(in.size)) { // and not for ever, behind a quick writer
+	for err == nil && !(f.last && in.at >= uint64(in.size)) { // stop at the size seen: a fast writer could keep us here forever
 		var k byte
 		if k, _, err = in.read(); err == nil {
 			kind = k
@@ -367,9 +366,9 @@ func (f *sourceFile) copyTo(to io.Writer) (records uint64, err error) {
 		return records, err
 	}
 	switch {
-	case err == nil: // of the last segment
+	case err == nil: // end of the last segment
 		return records, nil
-	case errors.Is(err, errTorn) && f.last: // it is being written
+	case errors.Is(err, errTorn) && f.last: // still being written
 		c, err := in.search(in.at, in.next)
 		if err == nil && c.at >= 0 {
 			err = in.failed(nil, "the record is damaged, and others follow")
@@ -383,7 +382,7 @@ func (f *sourceFile) copyTo(to io.Writer) (records uint64, err error) {
 	return records, nil
 }
 
-// summed counts what is written and adds it up.
+// summed counts the bytes written and computes their checksum.
 type summed struct {
 	to   io.Writer
 	size uint64
@@ -397,7 +396,7 @@ func (s *summed) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// isAsWritten reads a file back.
+// isAsWritten reads a file back and compares it.
 func (e *entry) isAsWritten(d disk) (bool, error) {
 	file, err := d.Open(e.name)
 	if errors.Is(err, fs.ErrNotExist) {

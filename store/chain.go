@@ -9,8 +9,8 @@ import (
 	"github.com/bloomery/bloom/redisbloom"
 )
 
-// chain is RedisBloom's filter. It is one pointer, so that it takes no memory of
-// its own in a value.
+// chain is RedisBloom's filter. It is a single pointer, so it takes no memory of its
+// own in a value.
 type chain struct{ *redisbloom.Filter }
 
 func (c chain) kind() Kind { return RedisBloom }
@@ -38,7 +38,7 @@ func (l *Local) loadChain(header []byte) (body, error) {
 	return chain{c}, nil
 }
 
-// giveBack closes the chain, which returns what was granted to it.
+// giveBack closes the chain, which releases what was granted to it.
 func (c chain) giveBack(l *Local) { l.discard(gone{bits: c.Filter, size: c.Info().Size}) }
 
 func (c chain) bits() io.Closer { return c.Filter }
@@ -106,8 +106,8 @@ func (c chain) dump(v *value, iterator int64) (next int64, chunk []byte, err err
 	return next, chunk, nil
 }
 
-// load takes the chunk a piece at a time, so that nobody waits for long: neither for
-// the gate, nor for a commit that would have to write all of it.
+// load takes the chunk a piece at a time, so that nobody waits long for the gate, or
+// for a commit that has to write all of it.
 func (c chain) load(v *value, iterator int64, chunk []byte) error {
 	if len(chunk) > maxLoad {
 		return chunkError(fmt.Errorf("%w: %d bytes, of at most %d", bloom.ErrLimit, len(chunk), maxLoad))
@@ -128,7 +128,7 @@ func (c chain) load(v *value, iterator int64, chunk []byte) error {
 	}
 }
 
-// loadPiece takes a piece of a chunk that fits as a whole.
+// loadPiece loads one piece of a chunk that is known to fit.
 func (c chain) loadPiece(v *value, iterator int64, chunk []byte, at int64, piece []byte) error {
 	gate := v.gate()
 	gate.Lock()
@@ -148,7 +148,7 @@ func (c chain) loadPiece(v *value, iterator int64, chunk []byte, at int64, piece
 	if err != nil {
 		return chunkError(err)
 	}
-	if v.keeps() { // else it may have grown without a record of that
+	if v.keeps() { // otherwise it may have grown without a record of it
 		v.logChunk(at, piece)
 	}
 	return nil

@@ -11,13 +11,13 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// Changing which names there are, and what they stand for. Each change holds
-// Local.changing and is in the log before anybody can see it.
+// Changes of the set of names and of their values. Each change holds Local.changing,
+// and is in the log before anybody can see it.
 
 var errUnsupported = errors.ErrUnsupported
 
-// change does something with changing held. If there is too little memory for it, it
-// may do it again.
+// change calls do with changing held. It may call it again if there was too little
+// memory.
 func (l *Local) change(do func() error) error {
 	return l.patiently(func() error {
 		l.changing.Lock()
@@ -26,7 +26,7 @@ func (l *Local) change(do func() error) error {
 	})
 }
 
-// Create makes a filter.
+// Create creates a filter.
 func (l *Local) Create(ctx context.Context, name string, spec Spec) (f Filter, err error) {
 	spec.Level = l.level(spec.Level)
 	err = l.change(func() error {
@@ -42,7 +42,7 @@ func (l *Local) Create(ctx context.Context, name string, spec Spec) (f Filter, e
 	return f, err
 }
 
-// Load creates a filter of the first chunk of a dump.
+// Load creates a filter from the first chunk of a dump.
 func (l *Local) Load(ctx context.Context, name string, header []byte) (f Filter, err error) {
 	level := l.level(StoreLevel)
 	err = l.change(func() error {
@@ -58,7 +58,7 @@ func (l *Local) Load(ctx context.Context, name string, header []byte) (f Filter,
 	return f, err
 }
 
-// createAs makes a value for a name that nothing has.
+// createAs creates a value under an unused name.
 func (l *Local) createAs(name string, level Level, build func() (body, error)) (*value, error) {
 	if err := l.vacate(name); err != nil {
 		return nil, err
@@ -74,7 +74,7 @@ func (l *Local) createAs(name string, level Level, build func() (body, error)) (
 	return v, err
 }
 
-// Set gives the name a plain value, in place of what had it.
+// Set stores a plain value under the name, replacing any value there.
 func (l *Local) Set(ctx context.Context, name string, data []byte) error {
 	if len(data) > maxText {
 		return fmt.Errorf("%w: a value of %d bytes, of at most %d", bloom.ErrLimit, len(data), maxText)
@@ -102,7 +102,7 @@ func (l *Local) Set(ctx context.Context, name string, data []byte) error {
 	})
 }
 
-// level is the level of a filter whose Spec says this one.
+// level returns the level of a filter whose Spec has this one.
 func (l *Local) level(level Level) Level {
 	if level == StoreLevel {
 		return l.config.Level
@@ -110,7 +110,7 @@ func (l *Local) level(level Level) Level {
 	return level
 }
 
-// newBody makes the bits of a filter, for which it takes the memory first.
+// newBody creates the bits of a filter. It reserves their memory first.
 func (l *Local) newBody(spec Spec) (body, error) {
 	if spec.Level > Unlogged {
 		return nil, fmt.Errorf("%w: no level %d", bloom.ErrConfig, spec.Level)
@@ -124,7 +124,7 @@ func (l *Local) newBody(spec Spec) (body, error) {
 	return nil, fmt.Errorf("%w: a filter of kind %d", bloom.ErrConfig, spec.Kind)
 }
 
-// loadBody makes the body that a dump's header describes.
+// loadBody creates the body that a dump's header describes.
 func (l *Local) loadBody(header []byte) (body, error) {
 	if IsDumpHeader(header) {
 		p, err := l.loadPaired(header)
@@ -136,7 +136,7 @@ func (l *Local) loadBody(header []byte) (body, error) {
 	return l.loadChain(header)
 }
 
-// newValue takes memory for a name and gives its value an id.
+// newValue reserves memory for a name and gives its value an id.
 func (l *Local) newValue(name string, b body, level Level) (*value, error) {
 	if len(name) > maxName {
 		return nil, fmt.Errorf("%w: a name of %d bytes, of at most %d", bloom.ErrLimit, len(name), maxName)
@@ -149,7 +149,7 @@ func (l *Local) newValue(name string, b body, level Level) (*value, error) {
 	return v, nil
 }
 
-// vacate makes sure that nothing has the name.
+// vacate makes sure that the name is unused.
 func (l *Local) vacate(name string) error {
 	old := l.names.find([]byte(name))
 	switch {
@@ -162,7 +162,7 @@ func (l *Local) vacate(name string) error {
 	return nil
 }
 
-// publish lets everybody see the value, in place of what had its name.
+// publish makes the value visible, replacing any value with its name.
 func (l *Local) publish(v *value, expires int64) {
 	l.expireAt(v, expires)
 	if !l.names.put(v) {
@@ -170,7 +170,7 @@ func (l *Local) publish(v *value, expires int64) {
 	}
 }
 
-// drop takes a value's name away.
+// drop removes a value's name.
 func (l *Local) drop(v *value) {
 	l.logDrop(v.id)
 	l.names.remove(v)
@@ -178,8 +178,8 @@ func (l *Local) drop(v *value) {
 	l.forget(v)
 }
 
-// forget gives the memory of a value back that has lost its name. Who still has it
-// in hand goes on with it, but no longer at the store's expense.
+// forget releases the memory of a value that has lost its name. Callers that still hold
+// it can continue, but its memory is no longer charged to the store.
 func (l *Local) forget(v *value) {
 	gate := v.gate()
 	gate.Lock()
@@ -192,7 +192,7 @@ func (l *Local) forget(v *value) {
 	}
 }
 
-// Rename gives a value another name.
+// Rename renames a value.
 func (l *Local) Rename(ctx context.Context, from, to string) error {
 	return l.change(func() error {
 		v := l.look([]byte(from))
@@ -213,7 +213,7 @@ func (l *Local) Rename(ctx context.Context, from, to string) error {
 	})
 }
 
-// grantName takes the memory that a name takes beside the one before.
+// grantName reserves the memory that a name takes in addition to the previous one.
 func (l *Local) grantName(from, to string) error {
 	before, after := nameBytes(from), nameBytes(to)
 	if after > before {
@@ -232,7 +232,7 @@ func (l *Local) rename(v *value, to string) {
 	}
 }
 
-// Swap exchanges two values. Each takes the time of its end along.
+// Swap exchanges two values. Each keeps its time of expiry.
 func (l *Local) Swap(ctx context.Context, a, b string) error {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -248,7 +248,7 @@ func (l *Local) Swap(ctx context.Context, a, b string) error {
 	return nil
 }
 
-// Expire sets when a name ends.
+// Expire sets when a name expires.
 func (l *Local) Expire(ctx context.Context, name string, at time.Time) error {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -261,7 +261,7 @@ func (l *Local) Expire(ctx context.Context, name string, at time.Time) error {
 	return nil
 }
 
-// Drop forgets the names.
+// Drop deletes the names.
 func (l *Local) Drop(ctx context.Context, dropped ...string) (n int, err error) {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -278,7 +278,7 @@ func (l *Local) Drop(ctx context.Context, dropped ...string) (n int, err error) 
 	return n, nil
 }
 
-// Clear forgets all.
+// Clear deletes all names.
 func (l *Local) Clear(ctx context.Context) error {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -287,12 +287,12 @@ func (l *Local) Clear(ctx context.Context) error {
 	return nil
 }
 
-// forgetInline is how many values clear forgets itself.
+// forgetInline is the number of values that clear forgets itself.
 const forgetInline = 1 << 12
 
-// clear takes all names away. Where there are many, forgetting the values takes
-// seconds, which nobody is to wait for: they count as dropped at once, and their memory
-// is given back while callers go on.
+// clear deletes all names. With many values, forgetting them takes seconds, and nobody
+// should wait for that: they count as dropped at once, and their memory is released in
+// the background.
 func (l *Local) clear() {
 	all, n := l.names.takeAll()
 	l.count.Store(0)
@@ -318,8 +318,8 @@ func (l *Local) forgetAll(values []*value) {
 	}
 }
 
-// chunkError is an error of a chunk: what package interop says of it wraps
-// RedisBloom's own words.
+// chunkError wraps an error about a chunk. Errors of package redisbloom wrap
+// RedisBloom's own texts.
 func chunkError(err error) error {
 	if errors.Is(err, ErrMemory) {
 		return err

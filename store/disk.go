@@ -11,15 +11,15 @@ import (
 	"github.com/bloomery/bloom/internal/replace"
 )
 
-// disk is a directory with files, as far as the store uses it: new files that are
-// written from front to end, and read from front to end. What was written is safe
-// when the file was synced; that a file has its name, or has it no more, when the
-// directory was. Tests have one that the power leaves.
+// disk is a directory of files, as far as the store uses one: new files are written and
+// read from front to back. Data are safe once the file is synced; the creation,
+// renaming or removal of a file is safe once the directory is synced. Tests use one
+// that simulates power cuts.
 type disk interface {
-	Create(name string) (diskFile, error) // for writing; there must not be one
-	Append(name string) (diskFile, error) // for writing on
+	Create(name string) (diskFile, error) // for writing; name must not exist
+	Append(name string) (diskFile, error) // to continue writing
 	Open(name string) (diskSource, error)
-	Rename(from, to string) error // in place of what has the name
+	Rename(from, to string) error // replaces to if it exists
 	Remove(name string) error
 	List() (names []string, err error)
 	SyncDir() error
@@ -29,11 +29,11 @@ type disk interface {
 // diskFile is a file that is being written.
 type diskFile interface {
 	io.Writer
-	Sync() error // the data, and how many they are
+	Sync() error // syncs the data and the length
 	Close() error
 }
 
-// diskSource is a file that is being read. It stays as it is if another one gets its
+// diskSource is a file that is being read. It stays as it is if another file takes its
 // name.
 type diskSource interface {
 	io.ReadSeekCloser
@@ -43,14 +43,14 @@ type diskSource interface {
 // directory is the disk of the operating system.
 type directory string
 
-// heldDirectory is one that is kept open: so it can be synced also when the process
-// has no descriptor left.
+// heldDirectory is a directory that is kept open, so that it can be synced even when
+// the process has run out of descriptors.
 type heldDirectory struct {
 	directory
 	self *os.File
 }
 
-// openDirectory makes the directory, if there is none.
+// openDirectory creates the directory if necessary.
 func openDirectory(path string) (*heldDirectory, error) {
 	if err := makeDurable(filepath.Clean(path)); err != nil {
 		return nil, fmt.Errorf("store: making the data directory: %w", err)
@@ -64,7 +64,7 @@ func openDirectory(path string) (*heldDirectory, error) {
 
 func (d *heldDirectory) SyncDir() error { return d.self.Sync() }
 
-// Lock is directory's. Without it, or after unlock, the directory is no longer open.
+// Lock is directory's. If it fails, and after unlock, the directory is no longer open.
 func (d *heldDirectory) Lock() (unlock func() error, err error) {
 	release, err := d.directory.Lock()
 	if err != nil {
@@ -74,8 +74,7 @@ func (d *heldDirectory) Lock() (unlock func() error, err error) {
 	return func() error { return errors.Join(release(), d.self.Close()) }, nil
 }
 
-// makeDurable makes a directory and those above it that are missing, each with
-// its entry on the disk.
+// makeDurable creates a directory and its missing parents, and syncs the entry of each.
 func makeDurable(path string) error {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil
@@ -110,7 +109,7 @@ func (d directory) write(name string, flag int) (diskFile, error) {
 func (d directory) Open(name string) (diskSource, error) {
 	file, err := os.Open(d.path(name))
 	if err != nil {
-		return nil, err // and no *os.File that is nil
+		return nil, err // not an interface that holds a nil *os.File
 	}
 	return file, nil
 }
@@ -132,14 +131,14 @@ func (d directory) List() ([]string, error) {
 
 func (d directory) SyncDir() error { return replace.SyncDir(string(d)) }
 
-// Lock keeps other processes out until unlock, or the end of this one.
+// Lock keeps other processes out until unlock, or until this process ends.
 func (d directory) Lock() (unlock func() error, err error) {
 	file, err := os.OpenFile(d.path("lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	// Where there are no locks it is for the user to see to it that no two servers
-	// have one directory.
+	// On systems without file locks the user must make sure that no two servers share a
+	// directory.
 	if err := memory.LockFile(file); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		file.Close()
 		return nil, fmt.Errorf("%s: %w", d, err)
@@ -147,5 +146,5 @@ func (d directory) Lock() (unlock func() error, err error) {
 	return file.Close, nil
 }
 
-// dataFile syncs without the times of access and change, which nobody needs.
+// dataFile syncs without access and modification times, which nobody needs.
 type dataFile struct{ *os.File }

@@ -11,15 +11,15 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// The dump of a filter of our own is a header, drawn in docs/format.md, and then
-// its file, as bloom writes it, in chunks: the iterator is where the next one
-// begins, counted from 1. A chunk is made when it is asked for, so a dump takes no
-// memory but for its checksums; the layers that it is of stay pinned until it was
-// read, or nobody has asked for a minute, or the filter is dropped. It has all keys
-// that were added before it began, and perhaps some of those that came meanwhile.
+// The dump of a paired filter is a header, drawn in docs/format.md, followed by the
+// filter's file as bloom writes it, in chunks. The iterator is the offset of the next
+// chunk, counted from 1. A chunk is made when it is requested, so a dump takes no
+// memory except for its checksums. The layers stay pinned until the dump has been read,
+// nobody has asked for a chunk for a minute, or the filter is dropped. The dump has all
+// keys that were added before it began, and perhaps some that were added meanwhile.
 const (
 	dumpMagic   = "bloomdmp"
-	dumpVersion = 1 // 0 differs in nothing but this number
+	dumpVersion = 1 // version 0 differs only in this number
 	dumpBytes   = 68
 	maxChunk    = 16 << 20
 	dumpIdle    = time.Minute
@@ -59,7 +59,7 @@ func (p *paired) dump(v *value, iterator int64) (next int64, chunk []byte, err e
 	return iterator + int64(len(chunk)), chunk, nil
 }
 
-// beginDump begins a dump in the place of the one there is, and returns its header.
+// beginDump begins a dump, replacing any other, and returns its header.
 func (p *paired) beginDump(v *value) ([]byte, error) {
 	gate := v.gate()
 	gate.RLock()
@@ -70,7 +70,7 @@ func (p *paired) beginDump(v *value) ([]byte, error) {
 	if err := p.isLoading(); err != nil {
 		return nil, err
 	}
-	items := p.items.Load() // before the bits
+	items := p.items.Load() // read before the bits are pinned
 	image, err := bloom.Inside.Image(p.now())
 	if err != nil {
 		return nil, err
@@ -87,8 +87,7 @@ func (p *paired) beginDump(v *value) ([]byte, error) {
 	return p.header(items, image.Size()), nil
 }
 
-// nextOfDump returns the dump under way, if there is one, with its bits pinned once
-// more.
+// nextOfDump returns the dump under way, if any, with its bits pinned once more.
 func (p *paired) nextOfDump() (out outgoing) {
 	p.sending.Lock()
 	defer p.sending.Unlock()
@@ -100,7 +99,7 @@ func (p *paired) nextOfDump() (out outgoing) {
 	return out
 }
 
-// endDump ends the dump, if there is one.
+// endDump ends the dump, if any.
 func (p *paired) endDump() {
 	p.sending.Lock()
 	defer p.sending.Unlock()
@@ -116,7 +115,7 @@ func (p *paired) endDumpLocked() {
 	}
 }
 
-// endIdleDumps ends what nobody goes on reading.
+// endIdleDumps ends the dumps that nobody continues to read.
 func (l *Local) endIdleDumps() {
 	l.dumps.Range(func(key, _ any) bool {
 		p := key.(*paired)
@@ -133,7 +132,7 @@ func (p *paired) header(items, size uint64) []byte {
 	return DumpHeader{Spec: p.spec, Key: p.now().HashIdentity().Key, Items: items, Bytes: size}.Encode()
 }
 
-// DumpHeader is the first chunk of a dump of a filter of our own.
+// DumpHeader is the first chunk of the dump of a Paired filter or Window.
 type DumpHeader struct {
 	Spec  Spec   // its Kind, Public, Growth, Capacity, Rate and Span
 	Key   uint64 // of the hash identity
@@ -141,7 +140,7 @@ type DumpHeader struct {
 	Bytes uint64 // of the file that follows
 }
 
-// Encode returns the header as docs/format.md draws it.
+// Encode returns the header, encoded as docs/format.md draws it.
 func (h DumpHeader) Encode() []byte {
 	b := append(make([]byte, 0, dumpBytes), dumpMagic...)
 	b = order.AppendUint16(b, dumpVersion)
@@ -163,12 +162,12 @@ func boolByte(b bool) byte {
 	return 0
 }
 
-// IsDumpHeader reports whether a chunk begins a dump of a filter of our own, and not
-// one of RedisBloom's.
+// IsDumpHeader reports whether a chunk begins the dump of a Paired filter or Window,
+// rather than one of RedisBloom's.
 func IsDumpHeader(chunk []byte) bool { return bytes.HasPrefix(chunk, []byte(dumpMagic)) }
 
 // ParseDumpHeader is the inverse of Encode. The error wraps [bloom.ErrChecksum] or
-// [bloom.ErrVersion]. What the header claims is not checked beyond that.
+// [bloom.ErrVersion]. The fields are not checked any further.
 func ParseDumpHeader(chunk []byte) (h DumpHeader, err error) {
 	if len(chunk) != dumpBytes || !IsDumpHeader(chunk) || crc32.Checksum(chunk[:dumpBytes-4], castagnoli) != order.Uint32(chunk[dumpBytes-4:]) {
 		return h, fmt.Errorf("a damaged header: %w", bloom.ErrChecksum)
@@ -191,7 +190,7 @@ func ParseDumpHeader(chunk []byte) (h DumpHeader, err error) {
 	return h, nil
 }
 
-// takes is how many bytes of memory the bits take.
+// takes returns the bytes of memory that the bits take.
 func takes(bits hashed) (total uint64) {
 	switch bits := bits.(type) {
 	case *bloom.Shared:

@@ -8,19 +8,19 @@ import (
 	"weak"
 )
 
-// endings are the values that will expire, the next one first. An entry whose
-// value has another time by now, or no name any more, is passed over.
+// endings is the queue of values that will expire, the next one first. An entry is
+// skipped if its value's time has changed since, or its name is gone.
 type endings struct {
 	sync.Mutex
 	queue endingHeap
-	kept  int      // entries after those passed over were last thrown out
-	ended []string // names to call back with
+	kept  int      // entries left after the last cleanup
+	ended []string // names to pass to the callback
 	do    func(name string)
 }
 
 type ending struct {
 	at int64               // milliseconds since 1970
-	v  weak.Pointer[value] // a value that was dropped is not kept for its time
+	v  weak.Pointer[value] // weak, so that a dropped value is not kept until its time
 }
 
 type endingHeap []ending
@@ -37,11 +37,11 @@ func (h *endingHeap) Pop() any {
 	return e
 }
 
-// endingBytes is what a value that will expire takes more than another: an entry in
-// the queue, of which up to half may be passed over, and a weak pointer.
+// endingBytes is the additional memory of a value that will expire: an entry in the
+// queue, up to half of which may be stale, and a weak pointer.
 const endingBytes = 80
 
-// endingTakes is that, of this value.
+// endingTakes is endingBytes if the value will expire, otherwise 0.
 func (v *value) endingTakes() uint64 {
 	if v.expires.Load() == 0 {
 		return 0
@@ -49,11 +49,11 @@ func (v *value) endingTakes() uint64 {
 	return endingBytes
 }
 
-// expireAt sets when a value's name ends; 0 is never. Local.changing is held.
+// expireAt sets when a value's name expires; 0 is never. Local.changing is held.
 func (l *Local) expireAt(v *value, at int64) {
 	switch before := v.expires.Swap(at); {
 	case before == 0 && at != 0:
-		l.used.Add(endingBytes) // granted unasked: it is little
+		l.used.Add(endingBytes) // charged without asking: it is little
 	case before != 0 && at == 0:
 		l.release(endingBytes)
 	}
@@ -65,8 +65,8 @@ func (l *Local) expireAt(v *value, at int64) {
 	}
 }
 
-// tidy throws out what would be passed over, when that may be half: a name whose
-// time is put off again and again leaves an entry each time.
+// tidy removes stale entries when they may be half of the queue: a name whose expiry is
+// postponed again and again leaves an entry each time.
 func (e *endings) tidy() {
 	if len(e.queue) < 2*e.kept+1024 {
 		return
@@ -95,14 +95,14 @@ func (l *Local) sweep() {
 	if do == nil || len(ended) == 0 {
 		return
 	}
-	go func() { // who is called may take its time, or close the store
+	go func() { // the callback may take its time, or close the store
 		for _, name := range ended {
 			do(name)
 		}
 	}()
 }
 
-// due takes out what may have expired by now.
+// due removes from the queue what may have expired by now.
 func (l *Local) due(now time.Time) (due []*value) {
 	l.ends.Lock()
 	defer l.ends.Unlock()
@@ -114,7 +114,7 @@ func (l *Local) due(now time.Time) (due []*value) {
 	return due
 }
 
-// hasEnded notes that a name has expired, for the call back.
+// hasEnded notes that a name has expired, for the callback.
 func (l *Local) hasEnded(name string) {
 	l.ends.Lock()
 	l.ends.ended = append(l.ends.ended, name)

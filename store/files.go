@@ -15,9 +15,9 @@ import (
 // file, the byte and the remedy.
 var ErrDamaged = errors.New("store: damaged")
 
-// The files of a store. A snapshot and the segments of a log have the LSN in their
-// names that they begin with, in 16 hexadecimal digits: of the snapshot, that of
-// the first record which it may not contain.
+// The files of a store. The names of snapshots and segments contain the LSN that they
+// begin with, in 16 hexadecimal digits. For a snapshot, that is the first record which
+// it may not contain.
 const (
 	lockName      = "lock"
 	secretsName   = "secrets"
@@ -30,7 +30,7 @@ const (
 func snapshotName(start uint64) string { return fmt.Sprintf("%s%016x", snapPrefix, start) }
 func segmentName(start uint64) string  { return fmt.Sprintf("%s%016x", segmentPrefix, start) }
 
-// starts are the LSNs of the files with a prefix, in ascending order.
+// starts returns the LSNs of the files with a prefix, in ascending order.
 func starts(names []string, prefix string) (found []uint64) {
 	for _, name := range names {
 		digits, ok := strings.CutPrefix(name, prefix)
@@ -42,15 +42,16 @@ func starts(names []string, prefix string) (found []uint64) {
 	return found
 }
 
-// What a failed put has left.
+// The states that a failed put can leave.
 var (
-	// errNotWritten: nothing has changed. The old file still has the name.
+	// errNotWritten: nothing has changed. The name still refers to the old file.
 	errNotWritten = errors.New("the file was not written")
 
-	// errUnnamed: the file is complete, but it is unknown whether it has its name.
+	// errUnnamed: the new file is complete, but it is unknown whether the rename
+	// happened.
 	errUnnamed = errors.New("the file was not renamed")
 
-	// errUnsynced: it has its name, but it is unknown whether the name is on the disk.
+	// errUnsynced: the file was renamed, but it is unknown whether that is on disk.
 	errUnsynced = errors.New("the directory was not synced")
 )
 
@@ -60,8 +61,8 @@ var stages = map[replace.Stage]error{
 	replace.Unsynced:  errUnsynced,
 }
 
-// put writes a temporary file, syncs it and renames it over name, so a named file
-// is always complete. When put returns nil the name is on the disk, too.
+// put writes a temporary file, syncs it and renames it over name, so a named file is
+// always complete. When put returns nil, the rename is on disk, too.
 func put(d disk, name string, write func(file diskFile) error) error {
 	stage, err := replace.Do(diskPlace{d, name}, write)
 	if err != nil {
@@ -70,13 +71,13 @@ func put(d disk, name string, write func(file diskFile) error) error {
 	return nil
 }
 
-// diskPlace is where a file of the store is to stand.
+// diskPlace is a name on a disk, where replace.Do puts a file.
 type diskPlace struct {
 	disk disk
 	name string
 }
 
-// Create removes the temporary file that a crash may have left.
+// Create creates the temporary file. It first removes one that a crash may have left.
 func (p diskPlace) Create() (diskFile, error) {
 	if err := p.Remove(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err

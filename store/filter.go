@@ -11,10 +11,10 @@ import (
 	"github.com/bloomery/bloom/redisbloom"
 )
 
-// A value is the Filter that Local hands out: small ones are a million to the
-// store, and one more pointer for each would be seen.
+// Local hands out *value itself as Filter: a store may have a million small filters,
+// and one more pointer for each would matter.
 
-// scratch is room for the hashes of a chunk of keys.
+// scratch is space for the hashes of a chunk of keys.
 type scratch struct {
 	pairs  [chunkKeys]redisbloom.Pair
 	hashes [chunkKeys]uint64
@@ -22,7 +22,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// Add adds keys one after the other.
+// Add adds keys in order.
 func (v *value) Add(ctx context.Context, keys [][]byte, isNew []bool) (done int, err error) {
 	if len(isNew) != len(keys) {
 		panic(fmt.Sprintf("store: room for %d answers to %d keys: give as many", len(isNew), len(keys)))
@@ -42,7 +42,7 @@ func (v *value) Add(ctx context.Context, keys [][]byte, isNew []bool) (done int,
 	return done, err
 }
 
-// addPatiently is body.add for keys that there was no memory for.
+// addPatiently retries body.add for keys that there was no memory for.
 func (v *value) addPatiently(keys [][]byte, isNew []bool) (done int, err error) {
 	err = v.local.patiently(func() error {
 		n, err := v.body.add(v, keys[done:], isNew[done:])
@@ -118,8 +118,8 @@ func (v *value) Load(ctx context.Context, iterator int64, chunk []byte) error {
 	return v.body.load(v, iterator, chunk)
 }
 
-// Fold makes the filter smaller by a factor. It waits for a snapshot that is under
-// way, and nobody else waits for it.
+// Fold shrinks the filter by a factor. It waits for a snapshot that is under way, but
+// nobody else waits for Fold.
 func (v *value) Fold(ctx context.Context, by uint64) error {
 	l := v.local
 	l.checkpointing.Lock()

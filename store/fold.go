@@ -7,11 +7,11 @@ import (
 )
 
 // A fold makes a smaller twin of a filter while keys are added and looked up. The twin
-// is empty at first; from then on what is added goes into both, and the old bits
-// answer. Then the old bits are ORed onto the twin, piece by piece; and at last the
-// twin takes their place, and the log has a record of that.
+// is empty at first. From then on keys are added to both, and lookups use the old bits.
+// The old bits are ORed into the twin, piece by piece; then the twin replaces them, and
+// the log gets a record of that.
 
-// fold makes the filter smaller.
+// fold shrinks the filter.
 func (p *paired) fold(v *value, by uint64) error {
 	l := p.local
 	bits, bytes, err := p.beginFold(v, by)
@@ -44,8 +44,8 @@ func (p *paired) fold(v *value, by uint64) error {
 	return nil
 }
 
-// beginFold makes the twin, for which it takes the memory first, and pins the bits to
-// be folded.
+// beginFold creates the twin, after reserving its memory, and pins the bits to be
+// folded.
 func (p *paired) beginFold(v *value, by uint64) (bits *bloom.Shared, bytes uint64, err error) {
 	held, err := v.hold()
 	if err != nil {
@@ -60,7 +60,7 @@ func (p *paired) beginFold(v *value, by uint64) (bits *bloom.Shared, bytes uint6
 	if !ok {
 		return bits, 0, fmt.Errorf("filters that grow or forget cannot be folded: %w", errUnsupported)
 	}
-	if plan := bits.Plan(); by > 0 && plan.Blocks%by == 0 { // else Folded says what is wrong
+	if plan := bits.Plan(); by > 0 && plan.Blocks%by == 0 { // otherwise Folded returns the error
 		plan.Blocks /= by
 		plan.Bits /= by
 		bytes = lockedBytes(plan)

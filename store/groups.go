@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Groups is how many groups of names a store counts; see [Local.GroupNames].
+// Groups is the number of groups of names that a store counts; see [Local.GroupNames].
 const Groups = 16
 
-// groups counts names by what of makes of each. It is guarded by Local.changing, but
-// for the counts.
+// groups counts the names in each group. Local.changing guards it, except for the
+// counts.
 type groups struct {
 	of     func(name string) (group int) // nil: nothing is counted
 	counts [Groups]atomic.Int64
@@ -21,9 +21,9 @@ func (g *groups) add(name string, n int64) {
 	}
 }
 
-// GroupNames counts names from now on by the group, below [Groups], that of says a
-// name belongs to, as for databases that keep theirs apart in one store. A group
-// depends on the name alone.
+// GroupNames counts names by group from now on, as for databases that share one store.
+// The function of returns a name's group, which is less than [Groups] and depends on
+// the name alone.
 func (l *Local) GroupNames(of func(name string) (group int)) {
 	l.changing.Lock()
 	defer l.changing.Unlock()
@@ -35,20 +35,20 @@ func (l *Local) GroupNames(of func(name string) (group int)) {
 	l.names.all(func(v *value) { g.add(v.name, 1) })
 }
 
-// LenOf is Len of a group, for a store that GroupNames was called of.
+// LenOf is Len for one group. GroupNames must have been called.
 func (l *Local) LenOf(group int) int { return int(l.names.groups.counts[group].Load()) }
 
-// Random returns a name, each with the same chance, and false if there is none.
+// Random returns a name, each with the same probability, and false if there are none.
 func (l *Local) Random() (name string, ok bool) { return l.names.random() }
 
-// randomTries is how many slots random looks at before it counts the names. A table
-// that has not shrunk has a name in about one slot in six; where names are few, or
-// most were deleted, counting takes less.
+// randomTries is the number of slots that random tries before it counts the names. In a
+// table that has not shrunk, about one slot in six has a name; where names are few, or
+// most were deleted, counting is cheaper.
 const randomTries = 64
 
 // random picks a slot of the largest table that any shard has had, in any shard, and
-// tries again where that slot is empty, expired or not there: so every name has the
-// same chance, however full its shard is and whatever stands before it.
+// retries if that slot is empty, expired or beyond the shard's table. So every name has
+// the same probability, however full its shard is and whatever precedes it.
 func (n *names) random() (name string, ok bool) {
 	if most := n.mostSlots.Load(); most > 0 {
 		for range randomTries {
@@ -68,7 +68,7 @@ func (n *names) random() (name string, ok bool) {
 		if v.expired() {
 			return
 		}
-		if total++; rand.IntN(total) == 0 { // each of those seen has the same chance
+		if total++; rand.IntN(total) == 0 { // reservoir sampling: each name seen so far is equally likely
 			name, ok = v.name, true
 		}
 	})

@@ -9,32 +9,32 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// fileHead is what comes before the records of a snapshot and of a segment of the
-// log; docs/format.md draws it. Its first 40 bytes are those of version 0, so that an
-// older release sees a newer version there, and not damage.
+// fileHead precedes the records of a snapshot and of a segment of the log;
+// docs/format.md draws it. Its first 40 bytes are laid out as in version 0, so that an
+// older release sees a newer version there, not damage.
 type fileHead struct {
 	version uint32
 	start   uint64  // the LSN in the file's name
-	salt    uint64  // goes into the checksums, so that no other file's records have them
+	salt    uint64  // part of every checksum, so that records of other files do not match
 	store   storeID // zero in version 0
 	flags   uint32  // of a segment
 }
 
-// storeID is in all files of a directory, and in no other directory's.
+// storeID is in all files of a directory, and in no other directory's files.
 type storeID [16]byte
 
 const (
 	fileMagicLog  = "bloomlog"
 	fileMagicSnap = "bloomsnp"
 	fileVersion   = 1
-	oldHeadBytes  = 40 // of version 0, and the first part of all
+	oldHeadBytes  = 40 // of version 0, and the first part of every head
 	headBytes     = 64
 )
 
 // Flags of a segment.
 const (
-	// segmentAnew: it was begun just before the snapshot of the same number. If it is
-	// empty and there is no such snapshot, it was never used.
+	// segmentAnew: the segment was begun just before the snapshot of the same number.
+	// If it is empty and there is no such snapshot, it was never used.
 	segmentAnew = 1 << iota
 
 	// segmentFirst: that snapshot was empty, as the directory was.
@@ -54,7 +54,7 @@ func (h fileHead) encode(magic string) []byte {
 	return order.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// bytes is how long the head is.
+// bytes is the length of the head.
 func (h fileHead) bytes() uint64 {
 	if h.version == 0 {
 		return oldHeadBytes
@@ -62,8 +62,8 @@ func (h fileHead) bytes() uint64 {
 	return headBytes
 }
 
-// parseHead reads a head from the first bytes of a file. ok is false if it is
-// damaged. The error wraps bloom.ErrVersion.
+// parseHead parses the head at the beginning of a file. ok is false if it is damaged.
+// The error wraps bloom.ErrVersion.
 func parseHead(b []byte, magic string) (h fileHead, ok bool, err error) {
 	if len(b) < oldHeadBytes || string(b[:8]) != magic || !sealed(b[:oldHeadBytes]) {
 		return h, false, nil
@@ -99,7 +99,7 @@ func newStoreID() (id storeID) {
 	return id
 }
 
-// seed is the checksum of a salt, from which that of a record goes on.
+// seed is the checksum of the salt, from which a record's checksum continues.
 func seed(salt uint64) uint32 {
 	var b [8]byte
 	order.PutUint64(b[:], salt)
@@ -109,8 +109,8 @@ func seed(salt uint64) uint32 {
 // sum is the checksum of a record in a file with this seed.
 func sum(seed uint32, record []byte) uint32 { return crc32.Update(seed, castagnoli, record) }
 
-// unwound is the seed with which a record has this checksum: CRC-32 can be computed
-// backwards, as the highest byte of each entry of its table is another one.
+// unwound returns the seed with which a record has this checksum. CRC-32 can be
+// computed backwards, since the highest bytes of its table's entries all differ.
 func unwound(sum uint32, record []byte) uint32 {
 	sum = ^sum
 	for i := len(record) - 1; i >= 0; i-- {
@@ -120,7 +120,7 @@ func unwound(sum uint32, record []byte) uint32 {
 	return ^sum
 }
 
-// unwinding is the index of the entry of the table whose highest byte is this.
+// unwinding returns the index of the table's entry with this highest byte.
 var unwinding = func() (of [256]byte) {
 	for i, entry := range castagnoli {
 		of[entry>>24] = byte(i)
