@@ -1,15 +1,15 @@
 #!/bin/sh
-# Measures `bloomery dedupe` beside `sort -u` and `awk '!seen[$0]++'`, with cat
-# and wc as the floor, and prints one Markdown table.
+# Compares `bloomery dedupe` with `sort -u` and `awk '!seen[$0]++'`, with cat and wc
+# as the floor, and prints one Markdown table.
 #
 #	sh bench/dedupe.sh
 #	N=1000000 RUNS=5 sh bench/dedupe.sh
 #
-# The input is N URL lines of about 80 bytes, a third of them repeats, shuffled,
-# the same on every machine. Every command reads the same file from the page
-# cache and writes to /dev/null, and then once more through a pipe. The runs of
-# the commands take turns; the table has the median. Needs sh, awk, sort and go,
-# and room for about three times the input in TMPDIR.
+# The input is N shuffled URL lines of about 80 bytes, a third of them repeats, the
+# same on every machine. Every command reads the same file from the page cache and
+# writes to /dev/null, and then again through a pipe. The runs of the commands
+# alternate; the table has medians. Needs sh, awk, sort and go, and free space of
+# about three times the input in TMPDIR.
 set -eu
 export LC_ALL=C
 
@@ -25,9 +25,9 @@ lines=$dir/lines
 
 say() { echo "$@" >&2; }
 
-# Of D different lines the first N-D come twice. Their order is a permutation of
-# 0..N-1: four Feistel rounds on the smallest square of a power of two that
-# holds N, repeated until the result is below N.
+# The first N-D of D different lines occur twice. Their order is a permutation of
+# 0..N-1: four Feistel rounds on the smallest square of a power of two that is at
+# least N, repeated until the result is below N.
 generate() {
 	awk -v N="$N" '
 		function mix(r, key) { return int((r + key) * (r + key) * 7919 / 64) % side }
@@ -51,7 +51,7 @@ generate() {
 		}'
 }
 
-# run FILE NAME: runs the command of that name, and notes its time and memory.
+# run FILE NAME: runs the command NAME and appends its time and memory to FILE.
 run() {
 	case $2 in
 	dedupe-n) "$dir/peak" "$1" "$dir/bloomery" dedupe -n "$N" "$lines" ;;
@@ -145,8 +145,8 @@ filter=$("$dir/bloomery" plan -n "$N" -p 1e-6 | awk '/^memory/ { gsub(",", ""); 
 echo
 echo "The filter of \`-n $N\` alone takes $((filter / 1048576)) MiB."
 
-# A state of a hundred million keys, and one line that is new to it.
-say "making a state of $STATE keys ..."
+# A state of STATE keys, and one new line.
+say "building a state of $STATE keys ..."
 awk -v n="$STATE" 'BEGIN { for (i = 0; i < n; i++) print i * 7919 }' | "$dir/bloomery" dedupe -c -n "$STATE" --state "$dir/state" >/dev/null 2>&1 || true
 i=1
 while [ "$i" -le 11 ]; do

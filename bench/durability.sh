@@ -1,11 +1,11 @@
 #!/bin/sh
-# Measures what durability costs `bloomery serve`, by redis-benchmark: BF.ADD of
+# Measures with redis-benchmark what durability costs `bloomery serve`: BF.ADD of
 # random keys, without a log and at each level. Prints one Markdown table.
 #
 #	sh bench/durability.sh
 #
-# Rounds take turns; the table has medians, and ratios to the server without a log
-# of the same round. Needs what bench/server.sh needs.
+# The levels alternate; the table has medians, and ratios to the server without a log
+# in the same round. Needs what bench/server.sh needs.
 set -eu
 export LC_ALL=C
 RUNS=${RUNS:-5}
@@ -32,7 +32,7 @@ for level in $levels; do
 	port=$((port + 1))
 done
 
-# add PORT CLIENTS DEPTH: adds a second.
+# add PORT CLIENTS DEPTH: prints the adds per second.
 add() {
 	redis-benchmark --csv -p "$1" -c "$2" -P "$3" -n "$N" -r "$KEYS" BF.ADD seen key:__rand_int__ | tail -1 | awk -F'"' '{ print $4 }'
 }
@@ -58,7 +58,8 @@ model=$(awk -F': *' '/^model name/ { print $2; exit }' /proc/cpuinfo 2>/dev/null
 echo "BF.ADD of $KEYS different keys at random, $N requests a run, client and server on one machine: ${model:-unknown CPU}, $(getconf _NPROCESSORS_ONLN) cores; $(go version | awk '{ print $3, $4 }'); $(date -u +%Y-%m-%d). Median of $RUNS rounds."
 echo
 
-# floor ADDS: nanoseconds an add for which the system takes 16 bytes, of so many at once.
+# floor ADDS: prints the nanoseconds per add that the system needs to write 16 bytes
+# for each, ADDS at a time.
 floor() {
 	for i in 1 2 3 4 5 6 7 8 9; do
 		start=$(date +%s%N)

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fuzzes every reader of filter files, each for FUZZTIME, and prints a Markdown
-# table of what was run. Ends with the first failure.
+# Fuzzes every reader of filter files for FUZZTIME and prints a Markdown table of the
+# runs. Stops at the first failure.
 #
 #	sh bench/fuzz.sh                    # ten minutes in all
 #	FUZZTIME=5s sh bench/fuzz.sh

@@ -1,21 +1,21 @@
 #!/bin/sh
-# Measures `bloomery serve` beside redis-server on this machine, by
-# redis-benchmark, and prints one Markdown table.
+# Compares `bloomery serve` with redis-server on this machine, using redis-benchmark,
+# and prints one Markdown table.
 #
 #	sh bench/server.sh
 #	RUNS=5 N64=2000000 N1=400000 sh bench/server.sh
 #
-# What one core can do with sockets is set by redis-server's GET of missing keys,
-# so every figure comes with its ratio to that of the same round; rounds take
-# turns, and the table has medians. The PING of either server is the floor: a
-# command that does nothing. Needs sh, awk, go, redis-server and redis-benchmark
+# The baseline is redis-server's GET of missing keys, which shows what one core can do
+# with sockets: every figure comes with its ratio to the baseline of the same round.
+# The commands alternate; the table has medians. The floor is PING, a command that
+# does nothing, on either server. Needs sh, awk, go, redis-server and redis-benchmark
 # (Debian: redis-server, redis-tools).
 set -eu
 export LC_ALL=C
 
 RUNS=${RUNS:-3}
-N64=${N64:-1000000} # requests with 64 in flight a connection
-N1=${N1:-200000}    # requests with one
+N64=${N64:-1000000} # requests with 64 in flight per connection
+N1=${N1:-200000}    # requests with one in flight
 CLIENTS=${CLIENTS:-50}
 KEYS=${KEYS:-10000000}
 REDIS_PORT=${REDIS_PORT:-7391}
@@ -30,7 +30,7 @@ trap 'exit 1' HUP INT TERM
 
 say() { echo "$@" >&2; }
 
-# start LOG COMMAND...: runs a server until the script ends.
+# start LOG COMMAND...: runs a server until the script exits.
 start() {
 	log=$1
 	shift
@@ -38,7 +38,7 @@ start() {
 	pids="$pids $!"
 }
 
-# ready PORT LOG: waits for a server.
+# ready PORT LOG: waits until a server listens.
 ready() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		if redis-cli -p "$1" PING >/dev/null 2>&1; then return; fi
@@ -51,7 +51,7 @@ ready() {
 
 hundred=$(awk 'BEGIN { for (i = 0; i < 100; i++) printf " key:%d:__rand_int__", i }')
 
-# command NAME: the port and the command of a row.
+# command NAME: prints the port and the command of a row.
 command() {
 	case $1 in
 	get)          echo "$REDIS_PORT GET key:__rand_int__" ;;
@@ -90,12 +90,13 @@ measure() {
 		awk -F '"' 'END { print $(NF - 13), $(NF - 3) }' >>"$dir/$name.$depth"
 }
 
-# ratio NAME DEPTH COLUMN BASE: the median over rounds of a figure by that of BASE.
+# ratio NAME DEPTH COLUMN BASE: prints the median ratio of a figure to BASE's in the
+# same round.
 ratio() {
 	paste -d ' ' "$dir/$1.$2" "$dir/$4.$2" | awk -v c="$3" '{ print $c / $(c + 2) }' | median "%.2f"
 }
 
-# figure NAME DEPTH COLUMN FORMAT
+# figure NAME DEPTH COLUMN FORMAT: prints the median of a figure.
 figure() { awk -v c="$3" '{ print $c }' "$dir/$1.$2" | median "$4"; }
 
 median() { sort -n | awk -v f="$1" '{ x[NR] = $1 } END { printf f, (x[int((NR + 1) / 2)] + x[int(NR / 2) + 1]) / 2 }'; }

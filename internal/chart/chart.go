@@ -1,9 +1,9 @@
-// Package chart draws curves on axes as SVG, from one template: a page of its
-// own that needs nothing else, light or dark as its reader's system is.
+// Package chart draws curves on axes as SVG, from one template. A chart is a
+// self-contained file that follows its reader's light or dark theme.
 //
-// A [Figure] is a stack of panels. What a panel shows is given in the units of
-// its axes; where that is on the page is worked out here. The colours are chosen
-// by role, in the template's style sheet, so that all figures look alike.
+// A [Figure] is a stack or a row of panels. The caller describes a panel in the units
+// of its axes; this package computes positions on the page. The template's style
+// sheet has a colour for each role of a line, so that all figures look alike.
 //
 // Nothing here knows what a Bloom filter is.
 package chart
@@ -20,22 +20,22 @@ import (
 	"text/template"
 )
 
-// A Figure is what a file shows: a title, and panels below each other.
+// A Figure is the content of a file: a title, and panels from top to bottom.
 type Figure struct {
 	Title    string
 	Subtitle string
 	Panels   []Panel
 
-	// Row puts the panels side by side. They share the first one's axis of y, and
-	// the line ends of the last one name the lines of all.
+	// Row puts the panels side by side. They share the y axis of the first, which must
+	// fit all, and the line ends of the last, which name the lines of all.
 	Row bool
 
-	// Source says where the figures come from. It is in the file, but not drawn.
+	// Source describes where the data come from. It is in the file, but not drawn.
 	Source string
 }
 
-// A Panel is a pair of axes with what is drawn on them, in this order: rules,
-// lines, marks.
+// A Panel is a pair of axes and what is drawn on them, in this order: rules, lines,
+// marks.
 type Panel struct {
 	Title  string
 	X, Y   Axis
@@ -63,11 +63,11 @@ type Tick struct {
 // A Point is a place in a panel, in the units of its axes.
 type Point struct{ X, Y float64 }
 
-// A Line joins points. What lies outside the axes is cut off; points that are
-// not numbers, or not above zero on a logarithmic axis, are left out.
+// A Line joins points. It is clipped at the axes. Points that are not finite, or not
+// above zero on a logarithmic axis, are left out.
 type Line struct {
-	Name   string // in the legend above the panel; none if empty
-	End    string // written next to the line's right end; none if empty
+	Name   string // entry in the legend above the panel; none if empty
+	End    string // label at the line's right end; none if empty
 	Role   Role
 	Points []Point
 }
@@ -78,21 +78,21 @@ type Rule struct {
 	Label string
 }
 
-// A Mark is a dot. The one with a name is the figure's point, and has lines to
-// both axes.
+// A Mark is a dot. One with a name is what the figure is about, and has lines to both
+// axes.
 type Mark struct {
 	Point
-	Name  string // in the legend; none if empty
-	Label string // beside the dot, below the right of it; none if empty
+	Name  string // entry in the legend; none if empty
+	Label string // text next to the dot, to its lower right; none if empty
 }
 
-// Role is what a line is for, and so how it looks.
+// A Role is the purpose of a line, which determines its look.
 type Role string
 
 // The roles of lines.
 const (
-	Context Role = "context" // one of many, thin and grey, its end in small print
-	Bound   Role = "bound"   // what the others are measured by, dotted
+	Context Role = "context" // one of many, thin and grey, with a small label
+	Bound   Role = "bound"   // the limit for the others, dotted
 	Main    Role = "main"    // what the figure is about
 	Variant Role = "variant" // the same in another form, thinner
 	Other   Role = "other"   // what Main is compared with
@@ -100,8 +100,8 @@ const (
 	Third   Role = "third"   // and another
 )
 
-// Decades are the ticks 1e-3, 1e-2 ... of a logarithmic axis, fewer than the
-// powers of ten if those are more than most. from and to are powers of ten.
+// Decades returns the ticks 1e-3, 1e-2 ... of a logarithmic axis. If there are more
+// than most intervals, it skips some. from and to are powers of ten.
 func Decades(from, to float64, most int) []Tick {
 	first, last := int(math.Round(math.Log10(from))), int(math.Round(math.Log10(to)))
 	step := max((last-first+most-1)/most, 1)
@@ -116,7 +116,7 @@ func Decades(from, to float64, most int) []Tick {
 	return ticks
 }
 
-// Steps are the ticks 0, step, 2 step ... up to `to` of a linear axis.
+// Steps returns the ticks 0, step, 2 step ... up to `to` of a linear axis.
 func Steps(to, step float64) []Tick {
 	var ticks []Tick
 	for i := 0.; i*step <= to; i++ {
@@ -130,9 +130,9 @@ var source string
 
 var page = template.Must(template.New("chart.svg").Funcs(template.FuncMap{"text": escape, "class": class}).Parse(source))
 
-// class is the attribute of those names, and the attributes that draw nearly the
-// same in programs that know no CSS variables, as librsvg does, or no CSS at all:
-// there a chart would be black. Where CSS is known it overrides them.
+// class returns a class attribute for the given names, and attributes with nearly the
+// same look for programs that do not support CSS variables (librsvg) or CSS, in which
+// everything would be black. CSS overrides them.
 func class(names any) string {
 	text := fmt.Sprint(names)
 	attributes := fmt.Sprintf("class=%q", text)
@@ -146,8 +146,8 @@ func class(names any) string {
 	return attributes
 }
 
-// plain has the properties of each class, read from the style sheet, with the
-// colours of the light theme.
+// plain has the properties of each class, parsed from the style sheet, with the light
+// theme's colours.
 var plain = func() map[string]map[string]string {
 	sheet, _, _ := strings.Cut(source, "</style>")
 	light, _, _ := strings.Cut(sheet, "@media")
@@ -173,16 +173,16 @@ var plain = func() map[string]map[string]string {
 			}
 		}
 	}
-	delete(classes["halo"], "stroke") // over the letters, where paint-order is not known
+	delete(classes["halo"], "stroke") // it would cover the letters without support for paint-order
 	delete(classes["halo"], "stroke-width")
 	return classes
 }()
 
-// drawable are the properties of CSS that are attributes as well.
+// drawable lists the CSS properties that are also attributes.
 var drawable = []string{"fill", "stroke", "stroke-width", "stroke-dasharray", "font-size", "font-weight"}
 
-// escape makes s safe between tags and in attributes, and drops what XML cannot
-// hold.
+// escape makes s safe in text and attributes, and replaces characters that XML does
+// not allow.
 func escape(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0xfffe || r == 0xffff {
@@ -193,7 +193,7 @@ func escape(s string) string {
 	return template.HTMLEscapeString(s)
 }
 
-// WriteSVG writes the figure as an SVG page. The same figure gives the same
+// WriteSVG writes the figure as an SVG file. The same figure always gives the same
 // bytes.
 func (f Figure) WriteSVG(w io.Writer) error {
 	return page.Execute(w, f.layOut())

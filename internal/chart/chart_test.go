@@ -20,8 +20,7 @@ func draw(t *testing.T, f Figure) string {
 	return b.String()
 }
 
-// mustBeXML reads the page as a browser does, which shows nothing of one that is
-// not well formed, and returns its text.
+// mustBeXML parses the page strictly, as browsers do, and returns its text.
 func mustBeXML(t *testing.T, page string) (text string) {
 	t.Helper()
 	decoder := xml.NewDecoder(strings.NewReader(page))
@@ -39,8 +38,8 @@ func mustBeXML(t *testing.T, page string) (text string) {
 	}
 }
 
-// decay is a panel with a line from the upper left to the lower right corner,
-// x from 0 to 10 and y from 1 down to 1e-10.
+// decay returns a panel with a line from the upper left to the lower right corner: x
+// from 0 to 10 and y from 1 down to 1e-10.
 func decay() Panel {
 	p := Panel{
 		Title:  "Decay",
@@ -93,7 +92,7 @@ func TestPlaces(t *testing.T) {
 
 func pixels(x float64) string { return strconv.FormatFloat(x, 'f', 1, 64) }
 
-// What is no place on the axes is left out, and the rest still drawn.
+// Points that have no place on the axes are left out. The rest is still drawn.
 func TestHoles(t *testing.T) {
 	p := decay()
 	p.Lines = append(p.Lines,
@@ -140,7 +139,7 @@ func TestSpread(t *testing.T) {
 	}
 }
 
-// Side by side, the last panel names the lines of all, in their colours.
+// In a row, the last panel names the lines of all, in their colours.
 func TestRow(t *testing.T) {
 	p := decay()
 	p.Lines = nil
@@ -181,7 +180,7 @@ func TestRow(t *testing.T) {
 	}
 }
 
-// Legends take as many rows as they need, and push the axes down.
+// A legend takes as many rows as it needs, and pushes the axes down.
 func TestLegend(t *testing.T) {
 	p := decay()
 	one := p.layOut("p", 100)
@@ -224,7 +223,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// Words are words, whatever is in them.
+// Texts are drawn as they are, whatever they contain.
 func TestEscape(t *testing.T) {
 	hostile := `<script>alert("&amp;")</script> ]]> 'x` + "\x00\x1b\n\xff\ufffe"
 	p := decay()
@@ -242,7 +241,7 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// The page needs nothing else: no address but that of SVG itself, no script.
+// The page is self-contained: it has no URL but SVG's namespace, and no script.
 func TestSelfContained(t *testing.T) {
 	page := draw(t, Figure{Title: "T", Panels: []Panel{decay()}})
 	mustBeXML(t, page)
@@ -263,7 +262,7 @@ func TestSelfContained(t *testing.T) {
 	}
 }
 
-// Programs that know no CSS variables, librsvg among them, drew everything black.
+// Programs without CSS variables, such as librsvg, used to draw everything black.
 func TestColoursWithoutStyle(t *testing.T) {
 	p := decay()
 	p.Rules = []Rule{{At: 0.1, Label: "a rule"}}

@@ -9,25 +9,25 @@ import (
 	"unicode/utf8"
 )
 
-// Where things lie on the page, in pixels from its upper left corner.
+// Positions and sizes on the page, in pixels from its upper left corner.
 const (
 	width       = 880
-	headHeight  = 92 // the figure's title and subtitle
-	left        = 74 // of a panel's area: room for the labels of y
-	right       = 64 // of it: room for the ends of lines, at least
-	above       = 44 // it: the panel's title
-	below       = 66 // it: the labels of x, and a gap
-	edge        = 24 // of the page: titles and legends keep off it
-	rowHeight   = 20 // of the legend
-	swatch      = 24 // the piece of line in front of a name
+	headHeight  = 92 // room for the figure's title and subtitle
+	left        = 74 // left of a panel's axes: room for the y labels
+	right       = 64 // right of them: room for the line ends, at least
+	above       = 44 // above them: the panel's title
+	below       = 66 // below them: the x labels, and a gap
+	edge        = 24 // the page's margin for titles and legends
+	rowHeight   = 20 // of the legend's rows
+	swatch      = 24 // the sample of a line in the legend
 	leader      = 12 // from the axes to the label of a line's end
 	letterWidth = 7.2
-	endHeight   = 11.5 // the least distance of two labels at the ends of lines,
-	nameHeight  = 15   // and where they are as large as other text
+	endHeight   = 11.5 // minimum distance of two labels of line ends
+	nameHeight  = 15   // the same for labels that are as large as other text
 	gap         = 26   // between panels side by side
 )
 
-// What the template shows. All coordinates are pixels.
+// The data for the template. All coordinates are in pixels.
 type (
 	figureView struct {
 		Figure
@@ -38,8 +38,8 @@ type (
 	panelView struct {
 		Panel
 		ID                       string
-		Inner                    bool    // shares the axis of y of the panel to its left
-		Margin, Limit            float64 // of the title and the legend
+		Inner                    bool    // shares the y axis of the panel to its left
+		Margin, Limit            float64 // left and right ends of the title and the legend
 		Heading                  float64
 		Left, Top, Right, Bottom float64
 		XTicks, YTicks           []tickView
@@ -55,7 +55,7 @@ type (
 		Label string
 	}
 
-	// ruleView is a rule at At, with its label at Y.
+	// A ruleView is a rule at height At, with its label at Y.
 	ruleView struct {
 		At, Y float64
 		Label string
@@ -66,7 +66,7 @@ type (
 		D    string
 	}
 
-	// endView is the label of a line's end: at Y, for a line that ends at From.
+	// An endView is the label of a line's end, at Y, for a line that ends at From.
 	endView struct {
 		Role    Role
 		From, Y float64
@@ -76,7 +76,7 @@ type (
 	dotView struct {
 		X, Y   float64
 		Main   bool // with lines to the axes
-		Ruled  bool // a rule is one of them
+		Ruled  bool // one of them is a rule
 		Label  string
 		Anchor string
 		TextX  float64
@@ -85,7 +85,7 @@ type (
 
 	entryView struct {
 		X, Y float64
-		Role Role // of a line; empty for a dot
+		Role Role // the line's role; empty for a dot
 		Name string
 	}
 )
@@ -104,8 +104,8 @@ func (f Figure) layOut() figureView {
 	return v
 }
 
-// row lays the panels out side by side, all as wide. Only the last one has room for
-// the ends of its lines.
+// row lays out the panels side by side, all with the same width. Only the last one has
+// line ends.
 func (v *figureView) row() {
 	if len(v.Panels) == 0 {
 		return
@@ -138,7 +138,7 @@ func (p Panel) layOut(id string, top float64) panelView {
 	return v
 }
 
-// endWidth is the room to the right of the axes.
+// endWidth is the width of the space to the right of the axes.
 func (p Panel) endWidth() float64 {
 	widest := float64(right)
 	for _, line := range p.Lines {
@@ -149,7 +149,7 @@ func (p Panel) endWidth() float64 {
 	return widest
 }
 
-// place works out where everything in the panel lies.
+// place computes the positions of everything in the panel.
 func (v *panelView) place() {
 	v.legend()
 	for _, t := range v.X.Ticks {
@@ -188,7 +188,7 @@ func (v *panelView) place() {
 	}
 }
 
-// What else the template asks for.
+// Other values for the template.
 func (v panelView) Width() float64  { return v.Right - v.Left }
 func (v panelView) Tall() float64   { return v.Bottom - v.Top }
 func (v panelView) Center() float64 { return (v.Left + v.Right) / 2 }
@@ -199,7 +199,7 @@ func (v panelView) NameY() float64  { return v.Bottom + 42 }
 func (v panelView) EndX() float64   { return v.Right + leader }
 func (e entryView) DotX() float64   { return e.X + 12 }
 
-// Class is the look of the label: its line's colour, or small print.
+// Class is the label's class: its line's colour, or small print.
 func (e endView) Class() string {
 	if e.Role == Context {
 		return "end"
@@ -207,7 +207,7 @@ func (e endView) Class() string {
 	return "of-" + string(e.Role)
 }
 
-// share is how far along the axis x lies: 0 at From, 1 at To.
+// share returns the position of x on the axis: 0 at From, 1 at To.
 func (a Axis) share(x float64) float64 {
 	if a.Log {
 		return math.Log(x/a.From) / math.Log(a.To/a.From)
@@ -223,8 +223,8 @@ func (v *panelView) holds(p Point) bool {
 	return x >= 0 && x <= 1 && y >= 0 && y <= 1
 }
 
-// path is the line in SVG's notation, and the height at which it ends. The
-// template cuts off what lies outside of the axes.
+// path returns the line in SVG's notation, and the height at which it ends. The
+// template clips it at the axes.
 func (v *panelView) path(points []Point) (d string, end float64) {
 	var b strings.Builder
 	verb := 'M'
@@ -239,13 +239,13 @@ func (v *panelView) path(points []Point) (d string, end float64) {
 	return b.String(), end
 }
 
-// spread moves labels that would overlap as little as possible, so that they are
-// at least distance apart, and keeps them above bottom.
+// spread moves labels so that they are at least distance apart, by as little as
+// possible, and keeps them above bottom.
 //
-// With i*distance subtracted from label i, labels as close as allowed have the
-// same height. So the best places are the rising sequence that is nearest to the
-// ends of the lines, which pooling finds: neighbours in the wrong order get their
-// mean.
+// If i*distance is subtracted from the height of label i, labels that are as close as
+// allowed have equal heights. So the best heights are the non-decreasing sequence that
+// is closest to the line ends. Pooling adjacent violators finds it: neighbours in the
+// wrong order get their mean.
 func spread(ends []endView, bottom, distance float64) {
 	slices.SortStableFunc(ends, func(a, b endView) int { return cmp.Compare(a.From, b.From) })
 	type pool struct{ mean, size float64 }
@@ -273,7 +273,7 @@ func spread(ends []endView, bottom, distance float64) {
 	}
 }
 
-// dot places a mark, and its label where the panel has room for it.
+// dot places a mark, and its label where there is room in the panel.
 func (v *panelView) dot(m Mark) dotView {
 	d := dotView{X: v.x(m.X), Y: v.y(m.Y), Main: m.Name != "", Label: m.Label, Anchor: "start"}
 	for _, r := range v.RuleViews {
@@ -289,8 +289,8 @@ func (v *panelView) dot(m Mark) dotView {
 	return d
 }
 
-// legend lists the lines and marks that have names in rows above the panel, and
-// moves the panel down to make room for them, or up if nothing is there.
+// legend places the lines and marks with names in rows above the panel. It moves the
+// panel down to make room for them, or up if there are none.
 func (v *panelView) legend() {
 	x, y := v.Margin, v.Top-6
 	add := func(role Role, name string) {

@@ -94,7 +94,7 @@ func class(line string) string {
 	return ` fill="#38424f"`
 }
 
-// fold breaks a line at the last space that fits.
+// fold breaks a long line at spaces.
 func fold(line string) (lines []string) {
 	indent := strings.Repeat(" ", len(line)-len(strings.TrimLeft(line, " ")))
 	for utf8.RuneCountInString(line) > columns {

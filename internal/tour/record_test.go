@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTerminal reads the picture as a browser does: it is well formed, and every
-// word of the session is in it.
+// TestTerminal parses the picture as a browser does: it is well formed and contains
+// every word of the session.
 func TestTerminal(t *testing.T) {
 	long := strings.Repeat("word ", 60)
 	picture := terminalSVG("$ make run\n\n1. <Say> & show\n   $ bloomery plan\n   " + long + "\n")

@@ -1,5 +1,5 @@
 // Command tour shows what Bloomery does, on a real list of URLs, as a terminal
-// session: every line after a $ is a command that is really run. `make run` runs
+// session: every line after a $ is a command that it actually runs. `make run` runs
 // it, and `make tour` draws its first chapter to docs/tour.svg.
 package main
 
@@ -18,7 +18,7 @@ import (
 )
 
 func main() {
-	binary := flag.String("bloomery", "bin/bloomery", "the `program` to show")
+	binary := flag.String("bloomery", "bin/bloomery", "the `program` to demonstrate")
 	urls := flag.String("urls", "testdata/urls.txt.gz", "a gzipped `file` of URLs, one a line")
 	svg := flag.String("svg", "", "draw the first chapter to this `file`, as a terminal shows it, and print nothing")
 	flag.Parse()
@@ -133,7 +133,7 @@ func (t *tour) info() error {
 	return err
 }
 
-// next says where to go from here.
+// next prints where to continue.
 func (t *tour) next() error {
 	t.say("What now?")
 	for _, line := range []string{
@@ -150,8 +150,8 @@ func (t *tour) next() error {
 
 func (t *tour) say(format string, values ...any) { fmt.Printf("\n"+format+"\n", values...) }
 
-// show runs a command and prints its output, with exit code 1 ("nothing
-// selected") allowed.
+// show runs a command and prints its output. Exit code 1 ("nothing selected") is
+// allowed.
 func (t *tour) show(input string, args ...string) (string, error) {
 	out, err := t.command(input, args...)
 	fmt.Print(t.indent(out))
@@ -188,7 +188,7 @@ func (t *tour) quiet(args ...string) (string, error) {
 	return string(out), err
 }
 
-// quoted shows the arguments as one would type them.
+// quoted returns the arguments as a user would type them.
 func (t *tour) quoted(args []string) string {
 	shown := make([]string, len(args))
 	for i, arg := range args {
@@ -203,8 +203,8 @@ func (t *tour) quoted(args []string) string {
 	return strings.Join(shown, " ")
 }
 
-// indent sets a program's output apart, with our temporary files named as the
-// commands above it name them.
+// indent indents a program's output, and names temporary files as the commands above
+// it do.
 func (t *tour) indent(s string) string {
 	if s == "" {
 		return ""
@@ -213,7 +213,7 @@ func (t *tour) indent(s string) string {
 	return "   " + strings.ReplaceAll(strings.TrimSuffix(s, "\n"), "\n", "\n   ") + "\n"
 }
 
-// jsonNumber picks one number out of a flat JSON object.
+// jsonNumber returns one number from a flat JSON object.
 func jsonNumber(object, name string) (n float64) {
 	_, after, _ := strings.Cut(object, `"`+name+`":`)
 	fmt.Sscan(strings.TrimSpace(after), &n)
@@ -238,7 +238,7 @@ func readLines(path string) ([]string, error) {
 	return lines, scanner.Err()
 }
 
-// countExactly measures what a Go map of the lines needs.
+// countExactly measures the memory of a Go map of the lines.
 func countExactly(lines []string) exactSet {
 	var before, after runtime.MemStats
 	runtime.GC()
