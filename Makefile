@@ -1,60 +1,60 @@
 # Needs Go, make and a POSIX shell; `make test` also a C compiler and redis-tools.
-# It installs what is missing where it can, and says so before. Variables can be set on the command line: make fuzz FUZZTIME=10s
+# Missing tools are installed where possible, and announced first. Variables can be set on the command line: make fuzz FUZZTIME=10s
 
 GO        ?= go
 FUZZTIME  ?= 1m
 RACEFLAGS ?=#         more flags for the race stage, such as -short
-BENCHFLAGS ?=#        of make bench and its kin, such as '-n 1e6 -rounds 3'; see bench/main.go
-TIMEOUT   ?= 20m#     for the tests of one package: only one that hangs should meet it
-GIB       ?= 1#       of make bench-latency: the filters' size
-CYCLES    ?= 1000#    of make crash: kills at each level of durability
-POWERCUTS ?= 50000#   of make power-simulated
-CUTS      ?= 60#      of make power: power cuts at each level
-PORTABLE  ?= Golden|Everywhere|Processor|Pinned|Vectors|SaveLoad|UpdateGap|UpdateRefuses|UpdateNoRoom|OpenUpdate|OpenScalable|Formula|Sizing|LogNearest#  of make other-processors
-SOAKTIME  ?= 10m#     of make soak, for each load
-SOAKFLAGS ?=#         of make soak, such as -parallel and -data; see bench/soak/main.go
-RACETIME  ?= 40m#     the same under the race detector, which is several times slower
+BENCHFLAGS ?=#        flags for make bench and its relatives, such as '-n 1e6 -rounds 3'; see bench/main.go
+TIMEOUT   ?= 20m#     for the tests of one package: only a hang should reach it
+GIB       ?= 1#       for make bench-latency: size of the filters
+CYCLES    ?= 1000#    for make crash: kills at each durability level
+POWERCUTS ?= 50000#   for make power-simulated
+CUTS      ?= 60#      for make power: power cuts at each level
+PORTABLE  ?= Golden|Everywhere|Processor|Pinned|Vectors|SaveLoad|UpdateGap|UpdateRefuses|UpdateNoRoom|OpenUpdate|OpenScalable|Formula|Sizing|LogNearest#  for make other-processors
+SOAKTIME  ?= 10m#     for make soak: time of each load
+SOAKFLAGS ?=#         flags for make soak, such as -parallel and -data; see bench/soak/main.go
+RACETIME  ?= 40m#     the same with the race detector, which is several times slower
 
 .DEFAULT_GOAL := help
-# The stages of `make test` come in order, even under -j: a compiler that complains
-# in the middle of another stage's output helps nobody.
+# The stages of `make test` run in order, even with -j, so that their outputs do not
+# mix.
 .NOTPARALLEL:
 .PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
-help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+help: ## prints this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-# The first build downloads the modules that the program needs and compiles them.
-# Go stamps the commit into the binary, and fails where git exists but may not read
-# the tree (another owner, as in containers). Then build without the stamp.
-build: ## bin/bloomery
+# The first build downloads and compiles the modules that the program needs. Go stamps
+# the commit into the binary, which fails if git may not read the tree because of its
+# owner, as in containers. Then it builds without the stamp.
+build: ## builds bin/bloomery
 	@echo "== build bin/bloomery$$([ -x bin/bloomery ] || echo ': the first time it downloads and compiles what it needs, which takes a minute or two')"
 	@vcs=; git status >/dev/null 2>&1 || vcs=-buildvcs=false; \
 	$(GO) build $$vcs -o bin/bloomery ./cmd/bloomery
 
-run: build ## a tour: builds bin/bloomery and shows it at work on real URLs
+run: build ## shows bin/bloomery at work on real URLs
 	@echo "== compile the tour"
 	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz
 
-tour: build ## draws the beginning of make run: docs/tour.svg
+tour: build ## draws the beginning of make run to docs/tour.svg
 	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz -svg docs/tour.svg
 
-# Ends with go test, so that the last lines are its verdict.
-test: compiler redis fmt vet 32-bit unit race purego ## everything that must pass: gofmt, vet, tests, as 32 bits, with the race detector, in pure Go (docs/testing.md)
+# go test comes last, so that the last lines are its verdict.
+test: compiler redis fmt vet 32-bit unit race purego ## runs everything that must pass: gofmt, vet, and the tests, also in 32 bits, with the race detector and in pure Go (docs/testing.md)
 
-test-quick: fmt vet ## its quick part: gofmt, vet, and the tests without their long ones; installs nothing
+test-quick: fmt vet ## runs the quick part: gofmt, vet, and the short tests; installs nothing
 	@echo "== go test -short"
 	@skip='^$$'; if ! command -v redis-cli >/dev/null || ! command -v redis-benchmark >/dev/null; then \
-		skip='^Test(RedisCLI|RedisBenchmark)'; echo "   (without those that need redis-cli and redis-benchmark, which are not there)"; \
+		skip='^Test(RedisCLI|RedisBenchmark)'; echo "   (without those that need redis-cli and redis-benchmark, which are missing)"; \
 	fi; \
 	$(GO) test -short -skip "$$skip" -timeout $(TIMEOUT) ./...
 
-# The race detector links C. Asks Go which compiler that is, and tries it on a header,
-# because a gcc without libc6-dev is no use either.
+# The race detector links C. This asks Go for the name of the compiler, and tries it on
+# a header, because gcc without libc6-dev does not suffice.
 compiler:
 	@works() { echo '#include <stdlib.h>' | $$($(GO) env CC) -E -x c - >/dev/null 2>&1; }; \
 	works && exit 0; \
-	echo "== there is no working C compiler, which the race detector needs: apt-get installs gcc and libc6-dev"; \
+	echo "== no working C compiler, which the race detector needs: installing gcc and libc6-dev with apt-get"; \
 	if ! command -v apt-get >/dev/null; then \
 		echo "make test: no working C compiler and no apt-get: install a C compiler with its headers, then try again" >&2; exit 1; \
 	elif [ "$$(id -u)" = 0 ]; then sudo=; \
@@ -65,11 +65,11 @@ compiler:
 	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y gcc libc6-dev; \
 	works || { echo "make test: still no working C compiler: 'go env CC' must name one that finds stdlib.h" >&2; exit 1; }
 
-# The clients redis-cli and redis-benchmark, with which the server is tested. Their
-# package has no server.
+# The clients redis-cli and redis-benchmark, which test the server. Their package does
+# not contain redis-server.
 redis:
 	@command -v redis-cli >/dev/null && command -v redis-benchmark >/dev/null && exit 0; \
-	echo "== there is no redis-cli or redis-benchmark, with which the server is tested: apt-get installs redis-tools"; \
+	echo "== no redis-cli or redis-benchmark, which test the server: installing redis-tools with apt-get"; \
 	if ! command -v apt-get >/dev/null; then \
 		echo "make test: no redis-cli and no apt-get: install redis-cli and redis-benchmark, then try again" >&2; exit 1; \
 	elif [ "$$(id -u)" = 0 ]; then sudo=; \
@@ -79,7 +79,7 @@ redis:
 	fi; \
 	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends redis-tools
 
-# The gofmt of the Go in use, which need not be the first one in PATH.
+# The gofmt of the Go in use, which may not be the first one in PATH.
 fmt:
 	@echo "== gofmt"
 	@files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .) || exit 1; \
@@ -89,23 +89,23 @@ vet:
 	@echo "== go vet"
 	@$(GO) vet ./...
 
-# What each stage of the tests runs. docs/testing.md has the table, and a test in
-# internal/tidy holds it to these lists.
+# What each stage of the tests runs. docs/testing.md has a table, and a test in
+# internal/tidy compares it with these lists.
 #
-# RACED are the packages with goroutines of their own: the race detector sees data
-# races, and there are none in code that runs on one goroutine. It makes tests ten
-# times as slow and compiles the standard library once more, which is much of a cold run.
-# NOTRACED are tests of these packages that run on one goroutine, or repeat the same
-# steps thousands of times, and would take longest: make race-all runs them.
+# RACED are the packages that use several goroutines: code on one goroutine has no data
+# races. The race detector makes tests ten times slower and compiles the standard
+# library again, which is a large part of a cold run.
+# NOTRACED are tests of these packages that use one goroutine, or repeat the same steps
+# thousands of times, and would take longest. make race-all runs them.
 RACED    = . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom ./server ./store
 NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script
 
-# TWINS are the packages that run other code without assembly, in the package or
-# below it.
+# TWINS are the packages that run different code without assembly, themselves or in a
+# package they import.
 TWINS = . ./classic ./interop ./internal/kernel ./internal/scheme ./redisbloom
 
 # BITS32 are the packages whose sizes, formats and arithmetic could depend on the
-# width of an int. SLOW are tests that have nothing to do with it.
+# width of an int. SLOW are tests that do not depend on it.
 BITS32 = . ./classic ./interop ./internal/elementary ./internal/filterfile ./internal/kernel ./internal/rate ./internal/scheme ./internal/sizing ./redisbloom
 SLOW  ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner
 
@@ -121,31 +121,31 @@ purego:
 	@echo "== go test -tags purego"
 	@$(GO) test -tags purego -timeout $(TIMEOUT) $(TWINS)
 
-# A CPU of amd64 runs 386 as well, with addresses and int of 32 bits, and with other
-# code for exp and log in package math.
+# An amd64 CPU also runs 386, which has 32-bit addresses and ints, and different code
+# for exp and log in package math.
 32-bit:
 	@echo "== go test, GOARCH=386"
 	@if [ "$$($(GO) env GOHOSTOS)/$$($(GO) env GOHOSTARCH)" != linux/amd64 ]; then echo "not run: this is not Linux on amd64"; exit 0; fi; \
 	CGO_ENABLED=0 GOARCH=386 $(GO) test -short -skip '$(SLOW)' -timeout $(TIMEOUT) $(BITS32)
 
-# All packages but the one that tests the text of the tree: neither the race
-# detector nor pure Go changes that.
+# All packages except internal/tidy, which tests the source text.
 CODE = $$($(GO) list ./... | grep -v /internal/tidy)
 
-race-all: compiler ## all tests of all packages with the race detector
+race-all: compiler ## runs all tests of all packages with the race detector
 	@echo "== go test -race, all packages"
 	@BLOOMERY_TESTS=all CGO_ENABLED=1 $(GO) test -race -timeout $(RACETIME) $(CODE)
 
-purego-all: ## all tests of all packages without assembly
+purego-all: ## runs all tests of all packages without assembly
 	@echo "== go test -tags purego, all packages"
 	@BLOOMERY_TESTS=all $(GO) test -tags purego -timeout $(TIMEOUT) $(CODE)
 
-# In this order, as .NOTPARALLEL holds even under -j. About two hours.
-test-all: test race-all purego-all other-processors rates power-simulated fuzz ## what a nightly run does: make test, then everything with the race detector, in pure Go, on other processors, the full rate grid, power cuts, and every fuzz target
+# In this order, even with -j, because of .NOTPARALLEL. Takes about two hours.
+test-all: test race-all purego-all other-processors rates power-simulated fuzz ## for nightly runs: make test, then all tests with the race detector and in pure Go, other processors, the full rate grid, power cuts, and every fuzz target
 
 # arm64 and s390x fuse floating-point operations, and s390x is big-endian. The small
-# packages run whole. 386 is the stage 32-bit: programs in Go crash in qemu-i386.
-other-processors: ## the same bits and files on arm64 and s390x, under qemu-user, which it installs
+# packages run all their tests. 386 has the stage 32-bit: Go programs crash in
+# qemu-i386.
+other-processors: ## tests that bits and files are the same on arm64 and s390x, with qemu-user, which it installs
 	@command -v qemu-aarch64-static >/dev/null && command -v qemu-s390x-static >/dev/null || { \
 		echo "== install qemu-user-static"; \
 		if ! command -v apt-get >/dev/null; then \
@@ -165,89 +165,91 @@ other-processors: ## the same bits and files on arm64 and s390x, under qemu-user
 	done
 	@echo "== go build, GOOS=js GOARCH=wasm"; GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build ./...
 
-# bench/ is a module of its own, so that the library does not depend on its rivals.
-bench: ## us beside the other Bloom filters in Go, at 1e5 and 1e7 keys
+# bench/ is a separate module, so that the library does not depend on its rivals.
+bench: ## compares our filters with others in Go, at 1e5 and 1e7 keys
 	@cd bench && $(GO) run . $(BENCHFLAGS)
 
-bench-full: ## the same with 1e8 keys, too: wants 14 GB of free memory
+bench-full: ## the same, also at 1e8 keys: needs 14 GB of free memory
 	@cd bench && $(GO) run . -n 1e5,1e7,1e8 $(BENCHFLAGS)
 
-bench-split: ## SplitBlock beside parquet-go
+bench-split: ## compares SplitBlock with parquet-go
 	@cd bench && $(GO) run . -only split $(BENCHFLAGS)
 
-bench-sync: ## Shared beside Filter, and two goroutines beside one
+bench-sync: ## compares Shared with Filter, and two goroutines with one
 	@cd bench && $(GO) run . -only sync $(BENCHFLAGS)
 
-bench-bulk: ## a billion keys by Bulk, beside batches of adds: wants 8 GB of free memory
+bench-bulk: ## compares Bulk with batches of adds, for a billion keys: needs 8 GB of free memory
 	@cd bench && $(GO) run . -only bulk $(BENCHFLAGS)
 
-bench-charts: ## measures for the charts of docs/ (speed.tsv) and draws them
+bench-charts: ## measures for the charts in docs/ (speed.tsv) and draws them
 	@cd bench && $(GO) run . -charts ../docs $(BENCHFLAGS)
 
-charts: ## draws the charts of docs/ again, from the last measurement
+charts: ## draws the charts in docs/ again, from the last measurement
 	@cd bench && $(GO) run . -draw ../docs
 
-bench-dedupe: ## dedupe, sort -u, awk and others (bench/dedupe.sh)
+bench-dedupe: ## compares dedupe with sort -u, awk and others (bench/dedupe.sh)
 	@sh bench/dedupe.sh
 
-bench-durability: ## what durability costs the server, at each level (bench/durability.sh)
+bench-durability: ## measures what durability costs the server, at each level (bench/durability.sh)
 	@sh bench/durability.sh
 
-bench-latency: build ## how long others wait beside snapshots, merges, dumps and deletions of GIB (1) of filters: wants five times that of memory and disk
+bench-latency: build ## measures how long other clients wait during snapshots, merges, dumps and deletions of GIB (1) of filters: needs five times that of memory and of disk
 	@cd bench && $(GO) run ./latency -bloomery ../bin/bloomery -gib $(GIB)
 
-bench-restart: ## how long a store takes to open, beside reading its snapshot: wants 8 GB of free memory and disk
+bench-restart: ## measures how long a store takes to open, compared with reading its snapshot: needs 8 GB of memory and of disk
 	@cd bench && $(GO) run ./restart
 
-bench-server: ## serve beside redis-server, by redis-benchmark (bench/server.sh)
+bench-server: ## compares serve with redis-server, using redis-benchmark (bench/server.sh)
 	@sh bench/server.sh
 
-# Neither is part of `make test`: they take minutes. Tables for docs/reliability.md.
-crash: build ## kill -9 of serve under load, CYCLES (1000) at each durability: is all there that was acknowledged?
+# The next four take minutes or more, so `make test` does not run them. They print the
+# tables of docs/reliability.md.
+crash: build ## kills serve (kill -9) under load, CYCLES (1000) times at each durability level, and checks that everything acknowledged is there
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cycles $(CYCLES) kill
 
-power: build ## the same by power cuts (CUTS), on a file system that drops what was not synced: wants root and /dev/fuse
+power: build ## the same with CUTS (60) power cuts, on a file system that drops what was not synced: needs root and /dev/fuse
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cuts $(CUTS) power
 
-soak: build ## the server in control groups, near its memory ceiling for SOAKTIME (10m) under each of four loads: wants root
+soak: build ## runs the server in control groups, near its memory ceiling for SOAKTIME (10m) under each of four loads: needs root
 	@cd bench && $(GO) run ./soak -bloomery ../bin/bloomery -time $(SOAKTIME) $(SOAKFLAGS)
 
-power-simulated: ## POWERCUTS (50000) power cuts of a simulated disk
+power-simulated: ## simulates POWERCUTS (50000) power cuts of a disk
 	@$(GO) test ./store -run 'PowerCuts$$' -powercuts=$(POWERCUTS) -timeout 40m -v
 
-# Java, Node.js and Redis come from apt-get, packages of JavaScript into the cache.
-interop: ## every format, both ways, with the programs themselves, which it installs
+# Java, Node.js and Redis come from apt-get; JavaScript packages go to the cache.
+interop: ## tests every format in both directions with the original programs, which it installs
 	@dir="$${XDG_CACHE_HOME:-$$HOME/.cache}/bloomery-interop"; \
 	sh bench/interop/install.sh "$$dir" && \
 	sh bench/interop/noderedis.sh "$$dir" && cd bench/interop && \
 	$(GO) run . -guava "$${GUAVA:-/usr/share/java/guava.jar}" -modules "$$dir/node_modules" -docs ../../docs/interop.md
 
-# The package comes before -rates: after a flag of the test's own, go test takes what
-# follows for the test's arguments.
-rates: ## measures every layout's rate against its formula; the test writes the tables of docs/
+# The package precedes -rates, because go test passes everything after a test's own
+# flag to the test.
+rates: ## measures every layout's rate and compares it with its formula; the test writes the tables in docs/maths.md
 	@$(GO) test -v -run 'TestRateGrid|TestArrivalRates' -timeout 90m . -rates=full
 
-# Its tools are Go modules, pinned in packaging/release/go.mod.
-release: ## what users install, for every system, from the commit that is checked out, into dist/ (packaging/README.md)
+# The tools are Go modules, pinned in packaging/release/go.mod.
+release: ## builds what users install, for every system, from the current commit, in dist/ (packaging/README.md)
 	@GO='$(GO)' sh packaging/release/release.sh
 
-release-check: ## builds it twice, compares, installs it into a clean Debian and tries it; then other-processors and 32-bit: wants root and Debian
+release-check: ## builds it twice, compares, installs it in a clean Debian and tests it; then other-processors and 32-bit: needs root and Debian
 	@GO='$(GO)' sh packaging/release/check.sh
 	@$(MAKE) --no-print-directory other-processors 32-bit
 
-# go test fuzzes one target at a time. bench/ is a module of its own; /dev/null makes
-# grep name the file even if there is only one, and keeps go off the loop's input.
-fuzz: ## every fuzz target for FUZZTIME (1m) each
+# go test fuzzes one target at a time. bench/ is a separate module. With /dev/null,
+# grep prints the file's name even if there is only one, and go does not read the
+# loop's input.
+fuzz: ## runs every fuzz target for FUZZTIME (1m)
 	@find . -path ./bench -prune -o -name '*_test.go' -exec grep '^func Fuzz' /dev/null {} + | \
 	sed 's|/[^/]*:func \(Fuzz[A-Za-z0-9_]*\).*| \1|' | while read -r dir target; do \
 		echo "== $$dir $$target"; \
 		$(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1s "$$dir" </dev/null || exit 1; \
 	done
 
-fuzz-readers: ## ten minutes over every reader of filter files, with a table of what was tried
+fuzz-readers: ## fuzzes every reader of filter files, ten minutes in total, and prints a table
 	@sh bench/fuzz.sh
 
-ten-billion: ## builds, saves, maps and checks a filter of ten billion keys: wants 15 GB of memory and of disk
+ten-billion: ## builds, saves, maps and checks a filter of ten billion keys: needs 15 GB of memory and of disk
 	@cd bench && $(GO) run ./tenbillion
 
 clean: ## removes bin/ and dist/
