@@ -6,7 +6,7 @@
 #	FUZZTIME=5s sh bench/fuzz.sh
 set -eu
 cd "$(dirname "$0")/.."
-targets=$(grep '^func Fuzz' ./*_test.go ./interop/*_test.go | sed 's|\(.*\)/[^/]*:func \(Fuzz[A-Za-z0-9_]*\).*|\1 \2|')
+targets=$(grep '^func Fuzz' ./*_test.go ./classic/*_test.go ./interop/*_test.go | sed 's|\(.*\)/[^/]*:func \(Fuzz[A-Za-z0-9_]*\).*|\1 \2|')
 count=$(echo "$targets" | wc -l)
 FUZZTIME=${FUZZTIME:-$((600 / count + 1))s}
 log=$(mktemp "${TMPDIR:-/tmp}/bloomery-fuzz.XXXXXX")
