@@ -28,10 +28,10 @@ import (
 //
 //	{"m":1000,"k":4,"b":"..."}
 //
-// Readers of that program check nothing: m = 0 panics later, k = 0 finds every
-// key. Here both are errors. A bit set that is not of m bits, as FromWithM makes
-// it, means the same there with the missing bits clear and the surplus left out;
-// so it is read, and written again with m bits.
+// That program's readers check nothing: m = 0 panics later, k = 0 finds every key.
+// Here both are errors. A bit set that does not have m bits, as FromWithM makes it,
+// means the same there with the missing bits clear and the surplus ignored; so it is
+// read, and written again with m bits.
 
 var bitsAndBloomsFormat = &Format{
 	Name:    "bits-and-blooms",
@@ -80,18 +80,18 @@ var bitsAndBloomsJSONFormat = &Format{
 }
 
 const (
-	// shortBitSet is the most bits of a filter whose bit set may be shorter than m,
-	// so that its header cannot ask for memory that its bytes do not fill. The
-	// program makes such filters by New(0, 0), with m = 1, and by FromWithM.
+	// shortBitSet is the most bits of a filter whose bit set may be shorter than m, so
+	// that a header cannot claim memory that its bytes do not fill. The program makes such
+	// filters by New(0, 0), with m = 1, and by FromWithM.
 	shortBitSet = 8 << 20
 
-	// mostSurplus is by how many bits a bit set may be longer than m, so that the
-	// byte order can be told by what is likely.
+	// mostSurplus is by how many bits a bit set may exceed m, so that the byte order can
+	// be inferred from which length is likely.
 	mostSurplus = 64 << 20
 )
 
 // ReadBitsAndBlooms reads a filter that bits-and-blooms' WriteTo or MarshalBinary
-// wrote, and no byte more. The error wraps [bloom.ErrFormat] or is the reader's.
+// wrote, and nothing after it. The error wraps [bloom.ErrFormat] or is the reader's.
 func ReadBitsAndBlooms(r io.Reader) (*classic.Filter, error) {
 	f, _, err := readBitsAndBlooms(r)
 	return f, err
@@ -104,8 +104,8 @@ func WriteBitsAndBlooms(w io.Writer, f *classic.Filter) error {
 	return bitsAndBloomsFormat.write(w, &File{Filter: f})
 }
 
-// ReadBitsAndBloomsJSON reads a filter that bits-and-blooms' MarshalJSON wrote,
-// and r to its end. The errors are those of [ReadBitsAndBlooms].
+// ReadBitsAndBloomsJSON reads a filter that bits-and-blooms' MarshalJSON wrote. It
+// reads r to its end. The errors are those of [ReadBitsAndBlooms].
 func ReadBitsAndBloomsJSON(r io.Reader) (*classic.Filter, error) {
 	f, _, err := readBitsAndBloomsJSON(r)
 	return f, err
@@ -117,12 +117,11 @@ func WriteBitsAndBloomsJSON(w io.Writer, f *classic.Filter) error {
 	return bitsAndBloomsJSONFormat.write(w, &File{Filter: f})
 }
 
-// bitsAndBlooms is how the two switches of package bitset stood, and what was left
-// out.
+// bitsAndBlooms records the two settings of package bitset, and the ignored surplus.
 type bitsAndBlooms struct {
 	isLittleEndian   bool
 	isStandardBase64 bool
-	surplus          uint64 // bits behind m
+	surplus          uint64 // bits beyond m
 }
 
 func (s bitsAndBlooms) details() [][2]string {
@@ -134,7 +133,7 @@ func (s bitsAndBlooms) details() [][2]string {
 		details = append(details, [2]string{"base64", "standard, by bitset.Base64StdEncoding"})
 	}
 	if s.surplus > 0 {
-		details = append(details, [2]string{"bits behind m, ignored", fmt.Sprint(s.surplus)})
+		details = append(details, [2]string{"bits beyond m, ignored", fmt.Sprint(s.surplus)})
 	}
 	return details
 }
@@ -186,7 +185,7 @@ func readBitsAndBloomsJSON(r io.Reader) (*classic.Filter, bitsAndBlooms, error) 
 	rest := bytes.NewReader(bitSet)
 	f, form, err := readGoBitSet(rest, uint64(m), uint64(k))
 	if err == nil && rest.Len() > 0 {
-		err = fmt.Errorf("%w: %d bytes behind the bit set in \"b\"", bloom.ErrFormat, rest.Len())
+		err = fmt.Errorf("%w: %d bytes after the bit set in \"b\"", bloom.ErrFormat, rest.Len())
 	}
 	if err != nil {
 		return nil, bitsAndBlooms{}, err
@@ -219,7 +218,7 @@ func readGoBitSet(r io.Reader, m, k uint64) (*classic.Filter, bitsAndBlooms, err
 		if _, err := io.ReadFull(r, short[:(length+63)/64*8]); err != nil {
 			return nil, form, filterfile.ReadError(err)
 		}
-		if length > 0 { // what lies behind the last bit does not count in that program
+		if length > 0 { // that program ignores what follows the last bit
 			if _, err := (classic.Config{Bits: length, Probes: 1, Scheme: c.Scheme}).ReadBits(bytes.NewReader(short), order); err != nil {
 				return nil, form, err
 			}
@@ -230,7 +229,7 @@ func readGoBitSet(r io.Reader, m, k uint64) (*classic.Filter, bitsAndBlooms, err
 	return f, form, err
 }
 
-// readLonger reads a bit set that goes on behind m, and leaves the surplus out.
+// readLonger reads a bit set that is longer than m, and drops the surplus.
 func (s bitsAndBlooms) readLonger(r io.Reader, c classic.Config) (*classic.Filter, error) {
 	inBytes, order := s.order()
 	words := io.LimitReader(r, int64(c.Bits/64*8))
@@ -249,8 +248,7 @@ func (s bitsAndBlooms) readLonger(r io.Reader, c classic.Config) (*classic.Filte
 	return f, nil
 }
 
-// lastWord reads the word that a filter of m bits ends in, and clears the bits of
-// it that are behind m.
+// lastWord reads the last word of a filter of m bits, and clears its bits beyond m.
 type lastWord struct {
 	from  io.Reader
 	m     uint64
@@ -270,10 +268,9 @@ func (l *lastWord) Read(p []byte) (int, error) {
 	return l.word.Read(p)
 }
 
-// bitSetLength tells the byte order by the length, which is m or, rarely, that of
-// a bit set that is cut short or goes on. It is false where neither order can be.
-// Only where the bytes of m are the same both ways does nothing tell, which takes
-// 2^40 bits.
+// bitSetLength infers the byte order from the length, which is m or, rarely, that of
+// a shorter or longer bit set. It is false if neither order is possible. The order is
+// undecidable only if the bytes of m read the same both ways, which takes 2^40 bits.
 func bitSetLength(raw []byte, m uint64) (length uint64, isLittle, ok bool) {
 	big, little := binary.BigEndian.Uint64(raw), binary.LittleEndian.Uint64(raw)
 	fits := func(length uint64) bool {
@@ -331,7 +328,7 @@ func (s bitsAndBlooms) writeJSON(w io.Writer, f *classic.Filter) error {
 	return out.Flush()
 }
 
-// isBitsAndBlooms needs the exact size of the file, or, if nobody knows that, the
+// isBitsAndBlooms requires the exact size of the file, or, if that is unknown, the
 // length m.
 func isBitsAndBlooms(head []byte, size int64) bool {
 	if len(head) < 24 {

@@ -186,7 +186,7 @@ func TestBitsAndBloomsLength(t *testing.T) {
 				if got := written(t, file, name); string(got) != encode(turn(tt.same)) {
 					t.Errorf("%s: %.60x... is written as %.60x..., want %.60x...", name, tt.file, got, tt.same)
 				}
-				if says := fmt.Sprint(file.Details); length > m && !strings.Contains(says, fmt.Sprintf("behind m, ignored %d", length-m)) {
+				if says := fmt.Sprint(file.Details); length > m && !strings.Contains(says, fmt.Sprintf("beyond m, ignored %d", length-m)) {
 					t.Errorf("%d bits for m %d: details %s", length, m, says)
 				}
 			}

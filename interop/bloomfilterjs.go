@@ -18,13 +18,13 @@ import (
 //
 //	{"version":1,"m":1024,"k":4,"buckets":[100664960,2147484160,...]}
 //
-// with unsigned buckets, and reads it without version and m as well. Before, there
+// with unsigned buckets, and also reads it without version and m. Before that there
 // was no format: people kept the array of buckets, signed, and k elsewhere.
 //
-// The two are told apart by the JSON, an object or an array. What nothing in an
-// array tells is the hash: up to version 0.0.18 it is
-// [classic.SchemeBloomFilterJS32], since 0.0.21 [classic.SchemeBloomFilterJS64]. The
-// wrong one answers, without any error, at random.
+// The JSON distinguishes the two: it is an object or an array. Nothing in an array
+// identifies the hash: up to version 0.0.18 it is [classic.SchemeBloomFilterJS32], since
+// 0.0.21 [classic.SchemeBloomFilterJS64]. With the wrong one the filter answers at
+// random, without an error.
 
 var bloomFilterJSFormat = &Format{
 	Name:    "bloomfilter.js",
@@ -82,11 +82,12 @@ var bloomFilterJSArrayFormat = &Format{
 	},
 }
 
-// bucketArray is what there is to say of an array.
+// bucketArray is the state of a file that is an array.
 type bucketArray struct{ isUnsigned bool }
 
-// ReadBloomFilterJS reads the JSON of a filter of bloomfilter.js 1.x, and r to its
-// end. The error wraps [bloom.ErrFormat], [bloom.ErrVersion], or is the reader's.
+// ReadBloomFilterJS reads the JSON of a filter of bloomfilter.js 1.x. It reads r to
+// its end. The error wraps [bloom.ErrFormat] or [bloom.ErrVersion], or is the
+// reader's.
 func ReadBloomFilterJS(r io.Reader) (*classic.Filter, error) {
 	var (
 		version    = int64(1)
@@ -136,11 +137,10 @@ func WriteBloomFilterJS(w io.Writer, f *classic.Filter) error {
 	return bloomFilterJSFormat.write(w, &File{Filter: f})
 }
 
-// ReadBloomFilterJSArray reads a JSON array of buckets, signed or unsigned, and r
-// to its end. scheme, [classic.SchemeBloomFilterJS32] or
-// [classic.SchemeBloomFilterJS64], and k are not in it. The error wraps
-// [bloom.ErrFormat]; [bloom.ErrConfig] if scheme or k is not to be; or is the
-// reader's.
+// ReadBloomFilterJSArray reads a JSON array of buckets, signed or unsigned, and r to
+// its end. The array has neither the scheme, [classic.SchemeBloomFilterJS32] or
+// [classic.SchemeBloomFilterJS64], nor k. The error wraps [bloom.ErrFormat], or
+// [bloom.ErrConfig] if the scheme or k is invalid, or is the reader's.
 func ReadBloomFilterJSArray(r io.Reader, scheme classic.Scheme, k int) (*classic.Filter, error) {
 	f, _, err := readBucketArray(r, classic.Config{Scheme: scheme, Probes: k})
 	return f, err
@@ -179,10 +179,10 @@ func readBucketArray(r io.Reader, c classic.Config) (f *classic.Filter, isUnsign
 	return f, list.isUnsigned, err
 }
 
-// buckets are read numbers, four bytes each, low byte first.
+// buckets holds the numbers read, four bytes each, low byte first.
 type buckets struct {
 	bytes                []byte
-	isSigned, isUnsigned bool // there are some that only such a type holds
+	isSigned, isUnsigned bool // a number was seen that only this type holds
 }
 
 func (b *buckets) read(j *jsonReader) error {

@@ -21,9 +21,9 @@ import (
 
 // DCSO is a filter as version 1 of github.com/DCSO/bloom writes it, and flor,
 // fleur and poppy after it. The best known is CIRCL hashlookup's: its keys are
-// hex digests as text, SHA-1 in upper case, SHA-256 in lower case. fleur, which is
-// in C, gives keys with bytes above 7f other bits on processors where char is
-// signed; for ASCII they all agree.
+// hex digests as text, SHA-1 in upper case, SHA-256 in lower case. fleur, written in
+// C, sets other bits for keys with bytes above 7f on processors where char is signed;
+// for ASCII they all agree.
 //
 //	byte 0     flags; the lowest byte is the version, 1
 //	byte 8     n
@@ -34,14 +34,14 @@ import (
 //	byte 48    ceil(m/64) words; bit i is in word i/64, mask 1<<(i%64)
 //	then       free data up to the end of the file
 //
-// Each has 8 bytes, the lowest first. The whole may be in gzip.
+// Each field has 8 bytes, the lowest first. The whole may be compressed with gzip.
 type DCSO struct {
-	// Filter has the bits, under [classic.SchemeDCSO]. At some m, powers of two
-	// among them, its rate is far above Rate.
+	// Filter has the bits, under [classic.SchemeDCSO]. For some m, including powers of
+	// two, its rate is far above Rate.
 	Filter *classic.Filter
 
 	Flags    uint64  // as in the file; poppy's optimisation level is in the second byte
-	Capacity uint64  // n, as in the file; Filter.Plan().Keys may differ where this cannot be
+	Capacity uint64  // n, as in the file; Filter.Plan().Keys may differ if this is impossible
 	Rate     float64 // p, as in the file, whatever it is
 	Data     []byte  // free data, written back byte for byte
 	Gzip     bool    // the file was, and will be, compressed
@@ -54,7 +54,7 @@ const (
 	dcsoVersion   = 1
 	poppyVersion  = 2
 
-	// maxOpenData is the most free data that OpenDCSO takes into memory.
+	// maxOpenData is the most free data that OpenDCSO reads into memory.
 	maxOpenData = 64 << 20
 )
 
@@ -110,9 +110,9 @@ func (d *DCSO) file() *File {
 	return &File{Filter: d.Filter, Data: d.Data, Details: details, Unplanned: d.Capacity != d.Filter.Plan().Keys, state: d}
 }
 
-// NewDCSO is what to write for a filter of [classic.SchemeDCSO]: n is the plan's
-// Keys, and p the shortest number from which DCSO's formula makes m of n, as some
-// readers work it out again. Where there is none, it is the plan's Rate.
+// NewDCSO returns the DCSO to write for a filter of [classic.SchemeDCSO]: n is the
+// plan's Keys, and p the shortest number from which DCSO's formula derives m from n,
+// as some readers compute it again. If there is none, p is the plan's Rate.
 func NewDCSO(f *classic.Filter) *DCSO {
 	plan := f.Plan()
 	return &DCSO{Filter: f, Flags: dcsoVersion, Capacity: plan.Keys, Rate: dcsoRate(plan)}
@@ -132,18 +132,17 @@ func dcsoRate(plan bloom.Plan) float64 {
 	return plan.Rate
 }
 
-// Count is N: the keys that looked new when they were added, those of the file
-// and those since.
+// Count is N: the keys that looked new when they were added, in the file and since.
 func (d *DCSO) Count() uint64 { return d.count + d.Filter.Report().Added }
 
-// ReadDCSO reads a file to its end, in gzip or not. limitBytes is the most that
-// it may have, unpacked; zero means no limit. The error wraps [bloom.ErrVersion]
-// for a file of another version, such as poppy's 2, [bloom.ErrFormat] or
-// [bloom.ErrLimit].
+// ReadDCSO reads a file to its end, compressed with gzip or not. limitBytes is the
+// most that it may have, decompressed; zero means no limit. The error wraps
+// [bloom.ErrVersion] for a file of another version, such as poppy's 2,
+// [bloom.ErrFormat] or [bloom.ErrLimit].
 func ReadDCSO(r io.Reader, limitBytes int64) (*DCSO, error) {
 	in := bufio.NewReader(r)
 	r = in
-	start, _ := in.Peek(len(gzipMark)) // what is wrong with r shows again below
+	start, _ := in.Peek(len(gzipMark)) // an error of r shows again below
 	isGzip := bytes.Equal(start, gzipMark)
 	if isGzip {
 		unpacked, err := gzip.NewReader(in)
@@ -173,8 +172,8 @@ func ReadDCSO(r io.Reader, limitBytes int64) (*DCSO, error) {
 	return d, nil
 }
 
-// OpenDCSO maps a file that is not in gzip: it is ready at once, however large,
-// and its pages are read when they are looked at. Changing the filter panics,
+// OpenDCSO maps a file that is not compressed: it is ready at once, however large,
+// and its pages are read when they are accessed. Changing the filter panics,
 // [classic.Filter.Clone] makes one that can be changed; Close the filter when
 // done. What [bloom.Open] says of the file holds here as well. The errors are
 // those of [ReadDCSO]; [bloom.ErrLimit] is for more than 64 MiB of free data.
@@ -201,7 +200,7 @@ func OpenDCSO(path string) (*DCSO, error) {
 	end := dcsoHeadBytes + int64(c.Bits+63)/64*8
 	behind := info.Size() - end
 	if behind > maxOpenData {
-		err = fmt.Errorf("%w: %d bytes of free data, of at most %d that are taken into memory: ReadDCSO takes more", bloom.ErrLimit, behind, maxOpenData)
+		err = fmt.Errorf("%w: %d bytes of free data, and at most %d are read into memory: ReadDCSO reads more", bloom.ErrLimit, behind, maxOpenData)
 	} else {
 		d.Data, err = io.ReadAll(io.NewSectionReader(file, end, behind))
 	}
@@ -212,7 +211,7 @@ func OpenDCSO(path string) (*DCSO, error) {
 	return d, nil
 }
 
-// What can be read and not mapped.
+// Files that can be read but not mapped.
 var (
 	errInGzip = fmt.Errorf("%w: gzip cannot be mapped: unpack the file first, or read it by ReadDCSO", bloom.ErrFormat)
 	errNoFile = fmt.Errorf("%w: not a regular file: use ReadDCSO for a stream", bloom.ErrFormat)
@@ -228,7 +227,7 @@ func loadDCSO(path string, limitBytes int64) (*DCSO, error) {
 	return ReadDCSO(file, limitBytes)
 }
 
-// readDCSOHead reads the header and returns it with the config of the filter.
+// readDCSOHead reads the header and returns it with the filter's config.
 func readDCSOHead(r io.Reader) (*DCSO, classic.Config, error) {
 	none := classic.Config{}
 	head := make([]byte, dcsoHeadBytes)
@@ -237,7 +236,7 @@ func readDCSOHead(r io.Reader) (*DCSO, classic.Config, error) {
 	case bytes.HasPrefix(head[:n], gzipMark):
 		return nil, none, errInGzip
 	case n >= 8 && head[0] != dcsoVersion && !isZero(head[2:8]):
-		return nil, none, fmt.Errorf("%w: it does not begin as a filter of DCSO's does", bloom.ErrFormat)
+		return nil, none, fmt.Errorf("%w: it does not begin as a DCSO filter does", bloom.ErrFormat)
 	case n >= 8 && head[0] == poppyVersion:
 		return nil, none, fmt.Errorf("%w: this is version 2, of poppy, which has another hash and another layout: version 1 is written by poppy --version 1", bloom.ErrVersion)
 	case n >= 8 && head[0] != dcsoVersion:
@@ -253,7 +252,7 @@ func readDCSOHead(r io.Reader) (*DCSO, classic.Config, error) {
 	}
 	c := classic.Config{Keys: d.Capacity, Bits: m, Probes: int(k), Scheme: classic.SchemeDCSO}
 	if _, err := c.Plan(); err != nil {
-		c.Keys = 0 // nobody checks n
+		c.Keys = 0 // n is unchecked
 	}
 	if _, err := c.Plan(); err != nil {
 		return nil, none, fmt.Errorf("%w: %w", bloom.ErrFormat, err)
@@ -300,7 +299,7 @@ func (d *DCSO) writePlain(w io.Writer) error {
 
 var gzipMark = []byte{0x1f, 0x8b}
 
-// unpacking is a gzip reader that tells damage as such.
+// unpacking is a gzip reader that reports damage as such.
 type unpacking struct{ from *gzip.Reader }
 
 func (u unpacking) Read(b []byte) (int, error) {
@@ -316,7 +315,7 @@ func gzipError(err error) error {
 	return err
 }
 
-// matchesDCSO takes version 2 as well, so that Read can say which it is.
+// matchesDCSO also accepts version 2, so that Read can name the version.
 func matchesDCSO(head []byte, size int64) bool {
 	if bytes.HasPrefix(head, gzipMark) {
 		return matchesZippedDCSO(head)
@@ -332,17 +331,16 @@ func matchesDCSO(head []byte, size int64) bool {
 	return whole || mayBeCutDCSO(head)
 }
 
-// mayBeCutDCSO takes a file that is shorter than it says for one whose download was
-// interrupted, where n, p, k and m go together, so that Read can say so.
+// mayBeCutDCSO recognises a file that is shorter than it claims, as after an
+// interrupted download, if n, p, k and m are consistent, so that Read can say so.
 func mayBeCutDCSO(head []byte) bool {
 	word := func(at int) uint64 { return binary.LittleEndian.Uint64(head[at:]) }
 	m, k, err := classic.FormulaDCSO.Size(word(8), math.Float64frombits(word(16)))
 	return err == nil && m == word(32) && uint64(k) == word(24)
 }
 
-// matchesZippedDCSO unpacks as much of a header as head holds. Where that is
-// little, or nothing, it is taken for DCSO's, the only one of the formats that has
-// gzip.
+// matchesZippedDCSO unpacks as much of a header as head holds. If that is little or
+// nothing, the file is assumed to be DCSO's, the only format that uses gzip.
 func matchesZippedDCSO(head []byte) bool {
 	unpacked, err := gzip.NewReader(bytes.NewReader(head))
 	if err != nil {
@@ -355,7 +353,7 @@ func matchesZippedDCSO(head []byte) bool {
 	return errors.Is(err, io.ErrUnexpectedEOF) && mayBeDCSO(start)
 }
 
-// mayBeDCSO looks at the flags, or what is there of them.
+// mayBeDCSO checks the flags, as far as they are there.
 func mayBeDCSO(head []byte) bool {
 	const mostOptions = 3 // poppy's, in the second byte
 	var flags [8]byte

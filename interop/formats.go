@@ -1,6 +1,6 @@
 package interop
 
-// Formats are all formats, those first whose marks are surest.
+// Formats lists all formats, those that are recognised most reliably first.
 var Formats = []*Format{
 	redisDumpFormat,
 	redisBloomFormat,
@@ -13,7 +13,7 @@ var Formats = []*Format{
 	bitsAndBloomsFormat,
 	guavaFormat,
 
-	// Bare bits, with no mark at all.
+	// Bare bits, with nothing to recognise them by.
 	setBitFormat,
 	bitSetBytesFormat,
 	parquetBitSetFormat,

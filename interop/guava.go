@@ -21,10 +21,10 @@ import (
 //	bytes 2-5    L, the number of longs, a positive int
 //	then         L longs; bit i is in long i/64, mask 1<<(i%64)
 //
-// m is 64 L. What was put in, and through which [Funnel], the file does not say.
+// m is 64 L. The file does not say what was put in, nor through which [Funnel].
 const guavaHeadBytes = 6
 
-// guavaStrategies have the strategies' ordinals for indices.
+// guavaStrategies is indexed by the strategies' ordinals.
 var guavaStrategies = [...]struct {
 	name   string
 	scheme classic.Scheme
@@ -46,7 +46,7 @@ var guavaFormat = &Format{
 		behind, err := io.Copy(io.Discard, r)
 		if err != nil {
 			f.Close()
-			return nil, fmt.Errorf("interop: reading what lies behind the filter: %w", err)
+			return nil, fmt.Errorf("interop: reading what follows the filter: %w", err)
 		}
 		return &File{Filter: f, Details: guavaDetails(f, behind)}, nil
 	},
@@ -59,11 +59,10 @@ var guavaFormat = &Format{
 	},
 }
 
-// ReadGuava reads a filter that Guava's writeTo wrote, and leaves r behind it: as
-// in Java, more may follow. The error wraps [bloom.ErrFormat] where readFrom
-// throws.
+// ReadGuava reads a filter that Guava's writeTo wrote, and leaves r right after it: as
+// in Java, more may follow. The error wraps [bloom.ErrFormat] where readFrom throws.
 //
-// Keys are the bytes that Java's funnel makes of what is put in; see [Funnel].
+// Keys are the bytes that Java's funnel produces from what is put in; see [Funnel].
 func ReadGuava(r io.Reader) (*classic.Filter, error) {
 	head := make([]byte, guavaHeadBytes)
 	if n, err := io.ReadFull(r, head); err != nil {
@@ -115,9 +114,9 @@ func WriteGuava(w io.Writer, f *classic.Filter) error {
 	return fmt.Errorf("%w: Guava has no scheme %v: build the filter again from its keys", ErrScheme, f.Scheme())
 }
 
-// GuavaElementCount is Guava's approximateElementCount: how many different keys
-// set as many bits as are set. Where all are, Guava throws, and this is
-// math.MaxInt64. It reads all bits. Guava's expectedFpp is
+// GuavaElementCount is Guava's approximateElementCount: how many different keys set
+// as many bits as are set. If all are, Guava throws, and this returns math.MaxInt64.
+// It reads all bits. Guava's expectedFpp is
 // [classic.Filter.EstimatedErrorRate].
 func GuavaElementCount(f *classic.Filter) int64 {
 	var ones bitCounter
@@ -156,19 +155,18 @@ func guavaDetails(f *classic.Filter, behind int64) [][2]string {
 		{"expectedFpp", fmt.Sprintf("%.4g", f.EstimatedErrorRate())},
 	}
 	if behind > 0 {
-		details = append(details, [2]string{"bytes behind the filter, ignored", fmt.Sprint(behind)})
+		details = append(details, [2]string{"bytes after the filter, ignored", fmt.Sprint(behind)})
 	}
 	return details
 }
 
-// guavaObjectName is the class whose name stands at byte 8 of a serialised
-// filter.
+// guavaObjectName is the class name at byte 8 of a serialised filter.
 const guavaObjectName = "com.google.common.hash.BloomFilter"
 
-// matchesGuava wants the very length that the head claims, if the length is
-// known: readFrom would take more, but then a bare bitmap that happens to begin
-// with a 0 and a low byte would pass for Guava's. Java's serialised form matches
-// so that Read can say what to do about it.
+// matchesGuava requires exactly the length that the head claims, if the length is
+// known: readFrom would accept more, but then a bare bitmap that happens to begin with
+// a 0 and a low byte would pass for Guava's. Java's serialised form matches so that
+// Read can say what to do about it.
 func matchesGuava(head []byte, size int64) bool {
 	if isGuavaObject(head) {
 		return len(head) > 8 && bytes.HasPrefix(head[8:], []byte(guavaObjectName))

@@ -150,11 +150,11 @@ func TestGuavaReadFrom(t *testing.T) {
 		}
 		if strings.Contains(w.Name, "trailing") {
 			if rest, _ := io.ReadAll(from); len(rest) != 2 {
-				t.Errorf("%s: ReadGuava leaves %x, want the two bytes behind the filter", w.Name, rest)
+				t.Errorf("%s: ReadGuava leaves %x, want the two bytes after the filter", w.Name, rest)
 			}
 			file, err := format(t, "guava").Read(bytes.NewReader(fromHex(t, w.Hex)), interop.Options{})
-			if err != nil || file.Details[len(file.Details)-1] != [2]string{"bytes behind the filter, ignored", "2"} {
-				t.Errorf("%s: details %q, %v, want them to tell of 2 bytes", w.Name, file.Details, err)
+			if err != nil || file.Details[len(file.Details)-1] != [2]string{"bytes after the filter, ignored", "2"} {
+				t.Errorf("%s: details %q, %v, want them to report 2 bytes", w.Name, file.Details, err)
 			}
 		}
 	}

@@ -9,9 +9,9 @@ import (
 	"unicode/utf8"
 )
 
-// Funnel is the way from what a Java program puts into a Guava filter to the
-// bytes of its key. A file does not say which one it was: whoever reads it must
-// know. With the wrong funnel a filter finds next to nothing.
+// Funnel turns what a Java program puts into a Guava filter into the bytes of its key.
+// A file does not say which one was used: the reader must know. With the wrong funnel
+// a filter finds almost nothing.
 type Funnel uint8
 
 const (
@@ -23,8 +23,8 @@ const (
 	// units, low byte first.
 	FunnelUnencodedChars
 
-	// FunnelLong is Funnels.longFunnel(): 8 bytes, the lowest first. That is what
-	// [classic.Filter.AddUint64] and ContainsUint64 take a number for.
+	// FunnelLong is Funnels.longFunnel(): 8 bytes, the lowest first, as in
+	// [classic.Filter.AddUint64] and ContainsUint64.
 	FunnelLong
 
 	// FunnelInteger is Funnels.integerFunnel(): 4 bytes, the lowest first.
@@ -34,7 +34,7 @@ const (
 	FunnelBytes
 )
 
-// ErrFunnel: a text that the funnel has no key for, such as "ten" for numbers.
+// ErrFunnel: the funnel has no key for a text, such as "ten" for numbers.
 var ErrFunnel = errors.New("interop: not for this funnel")
 
 var funnelNames = [...]string{
@@ -67,10 +67,10 @@ func (f Funnel) String() string {
 	return fmt.Sprintf("funnel %d", uint8(f))
 }
 
-// Append appends to key the bytes that the funnel makes of a line of text; the
-// number funnels read the line as a decimal number. The error wraps [ErrFunnel]
-// if the line is no such number, or not the UTF-8 of a Java string: three bytes
-// for an unpaired surrogate are allowed, which Java writes as a question mark.
+// Append appends to key the bytes that the funnel makes of a line of text; the number
+// funnels read the line as a decimal number. The error wraps [ErrFunnel] if the line
+// is not such a number, or not the UTF-8 of a Java string: three bytes for an unpaired
+// surrogate are allowed, which Java writes as a question mark.
 func (f Funnel) Append(key, line []byte) ([]byte, error) {
 	switch f {
 	case FunnelUTF8:
@@ -92,7 +92,7 @@ func (f Funnel) Append(key, line []byte) ([]byte, error) {
 		}
 		x, err := strconv.ParseInt(string(line), 10, bits)
 		if err != nil {
-			return key, fmt.Errorf("%w: the funnel %v takes whole numbers of %d bits, and not %.40q", ErrFunnel, f, bits, line)
+			return key, fmt.Errorf("%w: the funnel %v takes whole numbers of %d bits, not %.40q", ErrFunnel, f, bits, line)
 		}
 		if f == FunnelInteger {
 			return append(key, GuavaInteger(int32(x))...), nil
@@ -130,15 +130,15 @@ func appendUTF16(key []byte, r rune) []byte {
 	return binary.LittleEndian.AppendUint16(key, uint16(r))
 }
 
-// appendJavaText appends each code point of text by way of put. An unpaired
-// surrogate, which Java's strings may hold and UTF-8 may not, is taken from its
+// appendJavaText appends each code point of text by calling put. An unpaired
+// surrogate, which Java's strings may hold and UTF-8 may not, is decoded from its
 // three bytes ED A0..BF xx.
 func appendJavaText(key, text []byte, put func([]byte, rune) []byte) ([]byte, error) {
 	for rest := text; len(rest) > 0; {
 		r, size := utf8.DecodeRune(rest)
 		if r == utf8.RuneError && size == 1 {
 			if len(rest) < 3 || rest[0] != 0xed || rest[1]&0xe0 != 0xa0 || rest[2]&0xc0 != 0x80 {
-				return key, fmt.Errorf("%w: %.40q is not UTF-8, as what comes out of a Java string is: take the funnel %v", ErrFunnel, text, FunnelBytes)
+				return key, fmt.Errorf("%w: %.40q is not UTF-8, as the text of a Java string is: use the funnel %v", ErrFunnel, text, FunnelBytes)
 			}
 			r, size = 0xd000|rune(rest[1]&0x3f)<<6|rune(rest[2]&0x3f), 3
 		}

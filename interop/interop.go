@@ -1,5 +1,5 @@
-// Package interop reads and writes the Bloom filters of other programs, and
-// answers exactly as they do.
+// Package interop reads and writes the Bloom filters of other programs. Its filters
+// answer exactly as theirs do.
 //
 // Each format has a file, with functions of its own that return a
 // [classic.Filter], a [bloom.SplitBlock] or a [redisbloom.Filter]; and a row in the table
@@ -8,12 +8,12 @@
 // or in another format whose bits mean the same.
 //
 // Bits cannot be translated. A filter is a pattern that one hash made; another
-// program's hash makes another, and the keys, from which it could be made again,
-// are gone. So a filter converts only between formats that share a
+// program's hash makes another pattern, and the keys, from which the filter could be
+// built again, are gone. So a filter converts only between formats that share a
 // [classic.Scheme]; everything else is [ErrScheme].
 //
-// Every reader takes hostile bytes: it checks lengths against what is there,
-// grows memory as bytes arrive, and returns an error that wraps
+// Every reader is safe with hostile bytes: it checks lengths against the bytes that
+// are there, grows memory as they arrive, and returns an error that wraps
 // [bloom.ErrFormat], [bloom.ErrVersion] or [bloom.ErrLimit].
 package interop
 
@@ -29,35 +29,35 @@ import (
 	"github.com/bloomery/bloom/redisbloom"
 )
 
-// ErrScheme: a filter whose bits mean something else in the format that is to be
-// written, so that it must be built again from its keys.
+// ErrScheme: the bits of the filter mean something else in the format to be written,
+// so the filter must be built again from its keys.
 var ErrScheme = errors.New("interop: the bits cannot be converted")
 
 // Filter is what the filters of all formats can do.
 type Filter = bloom.Any
 
-// File is a filter and what else its file says.
+// File is a filter plus what else its file says.
 type File struct {
 	Filter // a *classic.Filter, a *bloom.SplitBlock or a *redisbloom.Filter
 
 	Format *Format
-	Data   []byte // free data behind the filter: DCSO files can carry some
+	Data   []byte // free data after the filter: DCSO files can carry some
 
-	// Details are what the file says beyond the plan, in the words of its
+	// Details are what the file says beyond the plan, in the terms of its
 	// program: names and values, for people.
 	Details [][2]string
 
-	// Unplanned: the file says neither n nor p, or an n that cannot be. The plan of
-	// the filter is then what half of its bits set would be, which nobody planned:
-	// more keys than that are no fault.
+	// Unplanned: the file says neither n nor p, or an impossible n. The plan of the
+	// filter then describes it with half of its bits set, which nobody planned:
+	// more keys than that are not a fault.
 	Unplanned bool
 
-	// state is what the format must write again to be the same file, such as
+	// state is what the format must write again to reproduce the file, such as
 	// DCSO's flags; only its own reader and writer know it.
 	state any
 }
 
-// Options say what a file does not say of itself. The zero Options are right for
+// Options supply what a file does not say itself. The zero Options are right for
 // formats that need none.
 type Options struct {
 	// Limit is the most bytes to read; zero means no limit. It bounds neither what
@@ -69,42 +69,42 @@ type Options struct {
 	// as: see [redisbloom.Config]. Grant is asked before memory is taken for the bits of
 	// each layer, with what they unpack to. Read's error is then Grant's, and what
 	// was granted is given back; what is read gives it back by Close. Nil means no
-	// limit. Other formats take no more memory than a few times what they read, of
-	// which Limit bounds also what gzip unpacks to, and do not ask.
+	// limit. Other formats do not ask: they take at most a few times the memory of what
+	// they read, and for them Limit also bounds what gzip unpacks to.
 	Grant   func(bytes uint64) error
 	Release func(bytes uint64)
 
-	// Of formats that are bare bits: the rule of the positions, m and k. Where m
-	// follows from the length of the file, Bits may be zero, and must else fit it.
+	// For formats that are bare bits: the scheme of the positions, m and k. Where m
+	// follows from the length of the file, Bits may be zero, and otherwise must match.
 	Scheme classic.Scheme
 	Bits   uint64
 	Probes int
 }
 
-// Format is one way in which a program writes filters.
+// Format is one format in which a program writes filters.
 type Format struct {
 	Name  string // such as "guava"
 	About string // the program, and its call that writes it
 
 	Holds Holding // what Write takes
 
-	// Schemes are those of the [classic.Filter] filters that Write takes, the one
-	// that programs use today first.
+	// Schemes are those of the [classic.Filter] filters that Write accepts, the
+	// current one first.
 	Schemes []classic.Scheme
 
-	// Matches reports whether a file of this size (-1: unknown) that begins so
-	// can be of the format. head is at least 64 bytes long, unless the file is
-	// shorter. Nil: nothing in the bytes tells the format.
+	// Matches reports whether a file of this size (-1: unknown) that begins with
+	// head can be of the format. head is at least 64 bytes long, unless the file
+	// is shorter. Nil: the format cannot be recognised by its bytes.
 	Matches func(head []byte, size int64) bool
 
-	// Needs are the Options that Read cannot do without, for people; "" if it
-	// needs none.
+	// Needs names, for people, the Options that Read requires; "" if it requires
+	// none.
 	Needs string
 
 	plans bool // files say n and p
 
 	read  func(r io.Reader, o Options) (*File, error)
-	open  func(path string, o Options) (*File, error) // nil where files cannot be mapped
+	open  func(path string, o Options) (*File, error) // nil if files cannot be mapped
 	write func(w io.Writer, f *File) error
 }
 
@@ -128,8 +128,8 @@ func FormatNamed(name string) (*Format, bool) {
 }
 
 // Recognise returns the format of a file that has size bytes (-1: unknown) and
-// begins with head, at least 64 bytes unless the file is shorter. It is false
-// when no format fits, or the fitting one carries no mark.
+// begins with head, at least 64 bytes unless the file is shorter. It is false if no
+// format that can be recognised by its bytes matches.
 func Recognise(head []byte, size int64) (*Format, bool) {
 	if size < 0 && len(head) < 64 {
 		size = int64(len(head))
@@ -151,8 +151,8 @@ func (f *Format) Read(r io.Reader, o Options) (*File, error) {
 	return f.named(file, err)
 }
 
-// Open maps the file at path and reads nothing but its head, if the format and
-// the file allow that; [OpenDCSO] says what then holds. Otherwise it is Read.
+// Open maps the file at path and reads only its head, if the format and the file
+// allow that; see [OpenDCSO] for what holds then. Otherwise it is Read.
 func (f *Format) Open(path string, o Options) (*File, error) {
 	if f.open != nil {
 		file, err := f.open(path, o)
@@ -175,8 +175,8 @@ func (f *Format) named(file *File, err error) (*File, error) {
 	return file, nil
 }
 
-// Write writes the file in a format, its own or another whose bits mean the
-// same. The error wraps [ErrScheme] where they do not.
+// Write writes the file in a format, its own or another in which the bits mean the
+// same. If they do not, the error wraps [ErrScheme].
 func (f *File) Write(w io.Writer, to *Format) error {
 	if err := to.write(w, f); err != nil {
 		return fmt.Errorf("%s: %w", to.Name, err)
@@ -184,7 +184,7 @@ func (f *File) Write(w io.Writer, to *Format) error {
 	return nil
 }
 
-// limited reads up to a limit, and says so when there is more.
+// limited reads up to a limit, and returns an error if there is more.
 type limited struct {
 	from io.Reader
 	left int64
@@ -213,7 +213,7 @@ func (f *File) classicUnder(schemes ...classic.Scheme) (*classic.Filter, error) 
 		return nil, otherScheme(filter.Scheme(), schemes[0])
 	case *redisbloom.Filter: // whose own formats take it as it is
 		if layers := filter.Info().Filters; layers > 1 {
-			return nil, fmt.Errorf("%w: the chain has several layers, %d, which only RedisBloom's formats have: build the filter again from its keys", ErrScheme, layers)
+			return nil, fmt.Errorf("%w: the chain has several layers (%d), which only RedisBloom's formats can hold: build the filter again from its keys", ErrScheme, layers)
 		}
 		return nil, otherScheme(classic.SchemeRedisBloom, schemes[0])
 	}
@@ -221,5 +221,5 @@ func (f *File) classicUnder(schemes ...classic.Scheme) (*classic.Filter, error) 
 }
 
 func otherScheme(has, needed classic.Scheme) error {
-	return fmt.Errorf("%w: they are of the scheme %v, and must be of %v: build the filter again from its keys", ErrScheme, has, needed)
+	return fmt.Errorf("%w: their scheme is %v, and must be %v: build the filter again from its keys", ErrScheme, has, needed)
 }

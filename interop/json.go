@@ -19,15 +19,15 @@ import (
 
 // Limits of the JSON that the formats have.
 const (
-	jsonDepth   = 16   // of objects and arrays within each other
+	jsonDepth   = 16   // of nested objects and arrays
 	jsonMembers = 1000 // of an object
-	jsonText    = 256  // bytes of a name, or of a string that is no filter
+	jsonText    = 256  // bytes of a name, or of a string that is not a filter
 )
 
-// jsonReader reads JSON as it comes, so that a list of a million numbers never
-// is a million values: package encoding/json would have it in memory first. It
-// refuses what JSON leaves open and what no program writes: a name twice, deep
-// nesting, trailing bytes.
+// jsonReader reads JSON as it arrives, so that a list of a million numbers is never
+// a million values in memory, as it would be with package encoding/json. It refuses
+// what JSON leaves open and no program writes: duplicate names, deep nesting, trailing
+// bytes.
 type jsonReader struct {
 	from  *bufio.Reader
 	depth int
@@ -48,7 +48,7 @@ func badJSON(format string, args ...any) error {
 	return fmt.Errorf("%w: bad JSON: %w", bloom.ErrFormat, fmt.Errorf(format, args...))
 }
 
-// next returns the byte that follows white space, and leaves it there.
+// next returns the next byte after white space, without consuming it.
 func (j *jsonReader) next() (byte, error) {
 	for {
 		switch b, err := j.from.ReadByte(); {
@@ -66,7 +66,7 @@ func (j *jsonReader) expect(want byte) error {
 		return err
 	}
 	if b != want {
-		return badJSON("%q where %q must stand", b, want)
+		return badJSON("%q where %q must be", b, want)
 	}
 	_, err = j.from.ReadByte()
 	return err
@@ -153,7 +153,7 @@ func (j *jsonReader) integer(least, most int64) (int64, error) {
 		j.from.UnreadByte() // it was read just now
 	}
 	if digits == 0 || err == nil && strings.IndexByte(".eE", b) >= 0 {
-		return 0, badJSON("a whole number must stand there, without fraction or exponent")
+		return 0, badJSON("a number is not whole: it must have no fraction or exponent")
 	}
 	if isNegative {
 		value = -value
@@ -177,8 +177,8 @@ func (j *jsonReader) text() (string, error) {
 	return string(text), err
 }
 
-// base64 reads a string of padded base64, and says whether it has + and / rather
-// than the - and _ of URLs; where it has none of the four, it does not matter.
+// base64 reads a string of padded base64, and reports whether it has + and / rather
+// than the - and _ of URLs; if it has none of the four, that does not matter.
 func (j *jsonReader) base64() (data []byte, isStandard bool, err error) {
 	characters, err := j.characters()
 	if err != nil {
@@ -201,7 +201,7 @@ func (j *jsonReader) base64() (data []byte, isStandard bool, err error) {
 // urlAlphabet turns base64's standard alphabet into that of URLs.
 type urlAlphabet struct {
 	from          io.Reader
-	standard, url bool // which of the two there was
+	standard, url bool // which of the two was seen
 }
 
 func (a *urlAlphabet) Read(b []byte) (int, error) {
@@ -219,7 +219,7 @@ func (a *urlAlphabet) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// characters begins a string; its reader goes up to the closing quote.
+// characters begins a string; its reader ends at the closing quote.
 func (j *jsonReader) characters() (*jsonCharacters, error) {
 	return &jsonCharacters{from: j.from}, j.expect('"')
 }
@@ -263,8 +263,8 @@ func (c *jsonCharacters) Read(b []byte) (n int, err error) {
 	return n, nil
 }
 
-// escape reads what follows a backslash. Of surrogates, which nothing here needs,
-// each becomes U+FFFD.
+// escape reads what follows a backslash. Each surrogate becomes U+FFFD, as nothing
+// here needs them.
 func (c *jsonCharacters) escape() error {
 	text := []byte{0, 0, 0, 0, 0}
 	if _, err := io.ReadFull(c.from, text[:1]); err != nil {
@@ -324,12 +324,12 @@ func (j *jsonReader) skip() error {
 		}
 	}
 	if !json.Valid(value) {
-		return badJSON("%.20q is no value", value)
+		return badJSON("%.20q is not a value", value)
 	}
 	return j.from.UnreadByte()
 }
 
-// end makes sure that nothing follows but white space.
+// end checks that only white space follows.
 func (j *jsonReader) end() error {
 	for {
 		switch b, err := j.from.ReadByte(); {
@@ -338,13 +338,13 @@ func (j *jsonReader) end() error {
 		case err != nil:
 			return filterfile.ReadError(err)
 		case strings.IndexByte(" \t\r\n", b) < 0:
-			return badJSON("%q behind the end", b)
+			return badJSON("%q after the end", b)
 		}
 	}
 }
 
-// jsonBegins returns how the values of an object's members begin, with up to 16
-// bytes of each, as far as head reaches, and whether it reaches to the end.
+// jsonBegins returns the first bytes, up to 16, of the values of an object's members,
+// as far as head reaches, and whether it reaches the end.
 func jsonBegins(head []byte) (begins map[string]string, isWhole bool) {
 	begins = map[string]string{}
 	j := newJSONReader(bytes.NewReader(head))
@@ -359,12 +359,11 @@ func jsonBegins(head []byte) (begins map[string]string, isWhole bool) {
 	return begins, err == nil
 }
 
-// jsonDigits are what a number that is not negative begins with.
+// jsonDigits are the bytes that a non-negative number begins with.
 const jsonDigits = "0123456789"
 
-// jsonLike reports whether head begins an object that has, as far as head reaches,
-// one of the marks, and all members, each beginning with one of the bytes that are
-// given for it.
+// jsonLike reports whether head begins an object that, as far as head reaches, has one
+// of the marks and all members, each beginning with one of the bytes given for it.
 func jsonLike(head []byte, members map[string]string, marks ...string) bool {
 	begins, isWhole := jsonBegins(head)
 	for name, firsts := range members {
@@ -376,8 +375,8 @@ func jsonLike(head []byte, members map[string]string, marks ...string) bool {
 	return slices.ContainsFunc(marks, func(mark string) bool { return begins[mark] != "" })
 }
 
-// classicOf reads the bits of a filter whose m and k a file has told. So what the
-// config makes impossible is the file's fault, not the caller's.
+// classicOf reads the bits of a filter whose m and k came from a file. An impossible
+// config is therefore the file's fault, not the caller's.
 func classicOf(c classic.Config, bits io.Reader, order classic.BitOrder) (*classic.Filter, error) {
 	if c.Bits == 0 || c.Probes == 0 {
 		return nil, fmt.Errorf("%w: m = %d and k = %d make no filter: both must be at least 1", bloom.ErrFormat, c.Bits, c.Probes)

@@ -20,12 +20,12 @@ import (
 //	 "_filter":{"size":16,"content":"3gM="},"_seed":78187493520}
 //
 // _size is m; the size in _filter is the next multiple of 8, and content has bit i
-// in byte i/8, mask 1<<(i%8). Of the seed the low 32 bits count, in two's
-// complement where it is negative; but for -1 and -2, see npmLeastSeed.
+// in byte i/8, mask 1<<(i%8). Only the low 32 bits of the seed count, in two's
+// complement if it is negative; for -1 and -2, see npmLeastSeed.
 //
-// Old versions have an array of 0 and 1 for _filter. They also had another rule of
-// positions, which skipped those that a key had already. Today's package reads
-// their files all the same, and then finds few of their keys.
+// Old versions wrote _filter as an array of 0 and 1. They also had another rule of
+// positions, which skipped those that a key had already. Today's package still reads
+// their files, but then finds few of their keys.
 
 var npmBloomFormat = &Format{
 	Name:    "npm-bloom-filters",
@@ -43,7 +43,7 @@ var npmBloomFormat = &Format{
 		}
 		file := &File{Filter: f, Details: [][2]string{{"seed", npmSeed(f)}}}
 		if isArray {
-			file.Details = append(file.Details, [2]string{"bits", "an array, of a version whose positions were others: keys will be missed"})
+			file.Details = append(file.Details, [2]string{"bits", "an array, from a version with other positions: keys will be missed"})
 		}
 		return file, nil
 	},
@@ -58,7 +58,7 @@ var npmBloomFormat = &Format{
 
 const npmType = "BloomFilter"
 
-// npmMembers are what the values of the JSON begin with.
+// npmMembers are the bytes that the values in the JSON begin with.
 var npmMembers = map[string]string{"type": `"`, "_size": jsonDigits, "_nbHashes": jsonDigits, "_filter": "{[", "_seed": jsonDigits + "-"}
 
 // npmSeedZero is a seed that acts as zero, which [classic.Config] takes for
@@ -74,19 +74,19 @@ const (
 )
 
 // ReadNPMBloom reads a filter that npm bloom-filters' saveAsJSON made and
-// JSON.stringify wrote, and r to its end. The error wraps [bloom.ErrFormat], or
-// [bloom.ErrVersion] of another of the package's filters and of those that are
-// too old: their bits are an array, set by another rule.
+// JSON.stringify wrote. It reads r to its end. The error wraps [bloom.ErrFormat], or
+// [bloom.ErrVersion] for another of the package's filters and for one that is too old:
+// its bits are an array, set by another rule.
 func ReadNPMBloom(r io.Reader) (*classic.Filter, error) {
 	f, _, err := readNPMBloom(r, false)
 	return f, err
 }
 
 // WriteNPMBloom writes a filter as JSON.stringify writes npm bloom-filters'
-// saveAsJSON, for its BloomFilter.fromJSON. A seed above 2^53-2, with which
-// JavaScript cannot reckon, is written as its low 32 bits, which act the same;
-// but one that was read as a negative number, as that. The error wraps [ErrScheme]
-// if the filter is not of [classic.SchemeNPMBloomFilters].
+// saveAsJSON, for its BloomFilter.fromJSON. A seed that was read as a negative number
+// is written as such. Any other above 2^53-2, with which JavaScript cannot calculate,
+// is written as its low 32 bits, which act the same. The error wraps [ErrScheme] if
+// the filter is not of [classic.SchemeNPMBloomFilters].
 func WriteNPMBloom(w io.Writer, f *classic.Filter) error {
 	return npmBloomFormat.write(w, &File{Filter: f})
 }
@@ -99,7 +99,7 @@ type npmSaved struct {
 	size               int64 // of content, in bits
 	content            []byte
 	isArray            bool
-	ones               bitList // where the bits are an array
+	ones               bitList // if the bits are an array
 }
 
 func readNPMBloom(r io.Reader, takeArrays bool) (f *classic.Filter, isArray bool, err error) {
@@ -178,7 +178,7 @@ func (s *npmSaved) readFilter(j *jsonReader) error {
 	})
 }
 
-// npmSeed is the seed as the package has it. Negative ones are kept in two's
+// npmSeed is the seed as the package writes it. Negative seeds are kept in two's
 // complement.
 func npmSeed(f *classic.Filter) string {
 	seed := f.HashIdentity().Key

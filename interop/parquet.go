@@ -12,13 +12,13 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// The Bloom filter of a Parquet column chunk: a header in Thrift's compact
-// protocol, and behind it the bit set, blocks of 32 bytes; see
-// [bloom.ReadSplitBlockBits]. Where it begins in a Parquet file, the metadata of
-// the column chunk says, field 14, bloom_filter_offset.
+// The Bloom filter of a Parquet column chunk: a header in Thrift's compact protocol,
+// followed by the bit set, blocks of 32 bytes; see [bloom.ReadSplitBlockBits]. Its
+// offset in a Parquet file is field 14, bloom_filter_offset, of the column chunk's
+// metadata.
 //
-// What the keys are is not in the bytes: the plain encodings of the values, see
-// [ParquetKey].
+// The bytes do not say what the keys are: they are the plain encodings of the values,
+// see [ParquetKey].
 
 var parquetFormat = &Format{
 	Name:    "parquet",
@@ -69,12 +69,12 @@ var parquetBitSetFormat = &Format{
 	},
 }
 
-// mostUnzipped is the most that a compressed bit set may unfold to unless there is
-// a lower limit: the largest that Parquet's other writers make.
+// mostUnzipped is the most that a compressed bit set may unpack to unless there is a
+// lower limit: the largest that Parquet's other writers make.
 const mostUnzipped = 128 << 20
 
 // ReadParquet reads the Bloom filter of a column chunk from where its header
-// begins, and no byte more. Its keys are what [ParquetKey] makes of values.
+// begins, and nothing after it. Its keys are what [ParquetKey] makes of values.
 //
 // The error wraps [bloom.ErrFormat], or [bloom.ErrVersion] if the header names an
 // algorithm, hash or compression that the Parquet format does not know. A bit set
@@ -111,8 +111,8 @@ func WriteParquet(w io.Writer, f *bloom.SplitBlock) error {
 	return err
 }
 
-// ParquetKey returns what a filter in a Parquet file has as key of a value: its
-// plain encoding, for byte arrays without the length. The types stand for the
+// ParquetKey returns the key of a value in a Parquet filter: its plain encoding, for
+// byte arrays without the length. The types stand for the
 // physical types BOOLEAN, INT32, INT64, FLOAT, DOUBLE and BYTE_ARRAY or
 // FIXED_LEN_BYTE_ARRAY. Logical types are stored as one of them: a date is the
 // days since 1970 as int32, a timestamp int64.
@@ -149,7 +149,7 @@ func readParquet(r io.Reader, limit int64) (*bloom.SplitBlock, parquetHeader, er
 		return f, header, err
 	}
 	if header.length == 0 || header.length%32 != 0 {
-		return nil, header, fmt.Errorf("%w: %d bytes are no blocks of 32", bloom.ErrFormat, header.length)
+		return nil, header, fmt.Errorf("%w: %d bytes are not whole blocks of 32", bloom.ErrFormat, header.length)
 	}
 	f, err := bloom.ReadSplitBlockBits(r, header.length/32)
 	return f, header, err
@@ -174,15 +174,15 @@ func readZippedBlocks(r io.Reader, limit int64) (*bloom.SplitBlock, error) {
 	return nil, err
 }
 
-// readBlocks reads a bit set to the end of r: its length is all that says how many
-// blocks it has.
+// readBlocks reads a bit set to the end of r: only its length says how many blocks it
+// has.
 func readBlocks(r io.Reader) (*bloom.SplitBlock, error) {
 	bits, err := io.ReadAll(r)
 	if err != nil {
 		return nil, err
 	}
 	if len(bits) == 0 || len(bits)%32 != 0 || len(bits)/32 > math.MaxInt32 {
-		return nil, fmt.Errorf("%w: %d bytes are no blocks of 32", bloom.ErrFormat, len(bits))
+		return nil, fmt.Errorf("%w: %d bytes are not whole blocks of 32", bloom.ErrFormat, len(bits))
 	}
 	return bloom.ReadSplitBlockBits(bytes.NewReader(bits), uint64(len(bits)/32))
 }

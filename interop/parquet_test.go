@@ -171,7 +171,7 @@ func TestParquetFiles(t *testing.T) {
 		t.Errorf("offset -1: %v, want ErrFormat", err)
 	}
 	if _, err := interop.ReadParquetAt(bytes.NewReader(nil), 1<<40); !errors.Is(err, bloom.ErrFormat) {
-		t.Errorf("an offset behind the end: %v, want ErrFormat", err)
+		t.Errorf("an offset beyond the end: %v, want ErrFormat", err)
 	}
 }
 

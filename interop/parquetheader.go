@@ -20,9 +20,9 @@ import (
 //	}
 //
 // In Thrift's compact protocol a struct is a list of fields, closed by a zero byte.
-// A field begins with the difference of its number to the one before in the high
-// four bits of a byte (0: the number follows as a zigzag varint) and its type in
-// the low four. So the usual header is
+// A field begins with a byte: its high four bits are the difference to the previous
+// field's number (0: the number follows as a zigzag varint), its low four the type. So
+// the usual header is
 //
 //	15 numBytes   1c 1c 00 00   1c 1c 00 00   1c 1c 00 00   00
 
@@ -51,7 +51,7 @@ const (
 )
 
 type parquetHeader struct {
-	length   uint64 // bytes behind the header
+	length   uint64 // bytes after the header
 	isZipped bool
 }
 
@@ -76,7 +76,7 @@ func readParquetHeader(r io.Reader) (parquetHeader, error) {
 			return t.skip(kind)
 		}
 		if seen[id] {
-			return badThrift("field %d is there twice", id)
+			return badThrift("field %d occurs twice", id)
 		}
 		seen[id] = true
 		if id > 1 {
@@ -117,11 +117,11 @@ func badThrift(format string, args ...any) error {
 	return fmt.Errorf("%w: bad header: %w", bloom.ErrFormat, fmt.Errorf(format, args...))
 }
 
-// thriftReader reads the compact protocol, a byte at a time: behind the header
-// begins what is not its own.
+// thriftReader reads the compact protocol a byte at a time, so as not to read beyond
+// the header.
 type thriftReader struct {
 	from  io.Reader
-	left  int // bytes that it may still have
+	left  int // bytes that may still be read
 	depth int
 }
 
@@ -235,9 +235,9 @@ func (t *thriftReader) skipBytes(n uint64) error {
 	return nil
 }
 
-// skipMany reads a list, set or map. A map has its size first and then a byte with
-// the two types; the others have the size in the high four bits of a byte, or
-// behind it if they are 15, and the type in the low four.
+// skipMany reads a list, set or map. A map begins with its size and then a byte with
+// the two types; the others have the size in the high four bits of a byte, or after it
+// if these are 15, and the type in the low four.
 func (t *thriftReader) skipMany(kind byte) error {
 	if t.depth++; t.depth > thriftDepth {
 		return badThrift("it is nested more than %d deep", thriftDepth)

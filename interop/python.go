@@ -13,7 +13,7 @@ import (
 )
 
 // The bits of filters in Python tutorials, as print writes them. There is no file
-// format: neither the rule of the positions nor k is in the text.
+// format: the text has neither the rule of the positions nor k.
 //
 //	[0, 1, 1, 0]    a list, bit 0 first: the family of MD5, such as self.bits
 //	0110            a bit string, bit 0 last: f"{bits:0{size}b}", such as SHA-256 and MD5
@@ -70,10 +70,10 @@ func pythonFile(f *classic.Filter, err error) (*File, error) {
 	return &File{Filter: f}, nil
 }
 
-// ReadPythonList reads a list of 0 and 1, "[0, 1, 1, 0]", bit 0 first, and r to
-// its end. The config says the scheme and k; Bits may be zero, and must otherwise
-// be how many there are. The error wraps [bloom.ErrFormat]; [bloom.ErrConfig] if
-// the config is incomplete; or is the reader's.
+// ReadPythonList reads a list of 0 and 1, "[0, 1, 1, 0]", bit 0 first, and r to its
+// end. The config gives the scheme and k; Bits may be zero, and otherwise must be the
+// number of bits. The error wraps [bloom.ErrFormat], or [bloom.ErrConfig] if the
+// config is incomplete, or is the reader's.
 func ReadPythonList(r io.Reader, c classic.Config) (*classic.Filter, error) {
 	c, err := withProbes(c)
 	if err != nil {
@@ -102,9 +102,9 @@ func WritePythonList(w io.Writer, f *classic.Filter) error {
 	return out.Flush()
 }
 
-// ReadPythonBitString reads characters 0 and 1, the last bit first, and r to its
-// end; white space around them is left out. What the config must say, and the
-// errors, are as for [ReadPythonList].
+// ReadPythonBitString reads characters 0 and 1, the last bit first, and r to its end;
+// white space around them is ignored. The config and the errors are as for
+// [ReadPythonList].
 func ReadPythonBitString(r io.Reader, c classic.Config) (*classic.Filter, error) {
 	c, err := withProbes(c)
 	if err != nil {
@@ -136,8 +136,8 @@ func ReadPythonBitString(r io.Reader, c classic.Config) (*classic.Filter, error)
 	return list.filter(c)
 }
 
-// WritePythonBitString writes the bits as m characters, as [classic.Filter.BitString]
-// has them. It takes a copy of the bits, since the last is written first.
+// WritePythonBitString writes the bits as m characters, in the order of
+// [classic.Filter.BitString]. It copies the bits, as the last is written first.
 func WritePythonBitString(w io.Writer, f *classic.Filter) error {
 	m := f.Plan().Bits
 	bits := bytes.NewBuffer(make([]byte, 0, (m+7)/8))
@@ -154,7 +154,7 @@ func WritePythonBitString(w io.Writer, f *classic.Filter) error {
 	return out.Flush()
 }
 
-// withProbes makes sure that k is said, where the scheme does not say it.
+// withProbes checks that k is given, unless the scheme implies it.
 func withProbes(c classic.Config) (classic.Config, error) {
 	if c.Scheme == classic.SchemeSHA256MD5 && c.Probes == 0 {
 		c.Probes = 2
@@ -165,7 +165,7 @@ func withProbes(c classic.Config) (classic.Config, error) {
 	return c, nil
 }
 
-// bitList is bits as they come, bit i in byte i/8, mask 1<<(i%8).
+// bitList collects bits as they are read, bit i in byte i/8, mask 1<<(i%8).
 type bitList struct {
 	bytes []byte
 	count uint64

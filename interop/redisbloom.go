@@ -8,13 +8,13 @@ import (
 	"github.com/bloomery/bloom/redisbloom"
 )
 
-// redisBloomFormat is a file with a dump in it: RedisBloom itself has no files, only the
-// pairs that BF.SCANDUMP answers. Their data, one behind the other, is the file:
-// the header, and the bytes of all links. Nothing in it is a magic number, but a
-// header that agrees with itself and the file's size is not met by chance.
+// redisBloomFormat is a file that holds a dump: RedisBloom itself has no files, only
+// the pairs that BF.SCANDUMP returns. The file is their data, one after the other: the
+// header, and the bytes of all links. It has no magic number, but a header that agrees
+// with itself and with the file's size does not occur by chance.
 var redisBloomFormat = &Format{
 	Name:    "redisbloom",
-	About:   "RedisBloom: the data of all answers of BF.SCANDUMP, one behind the other",
+	About:   "RedisBloom: the data of all replies to BF.SCANDUMP, one after the other",
 	Holds:   Chains,
 	Schemes: []classic.Scheme{classic.SchemeRedisBloom},
 	Matches: redisbloom.Recognise,
@@ -23,7 +23,7 @@ var redisBloomFormat = &Format{
 	write:   writeRedisBloom,
 }
 
-// redisDumpFormat is what Redis answers to DUMP of a RedisBloom filter.
+// redisDumpFormat is Redis's reply to DUMP of a RedisBloom filter.
 var redisDumpFormat = &Format{
 	Name:    "redis-dump",
 	About:   "Redis: DUMP of a RedisBloom filter, for RESTORE",
@@ -79,7 +79,7 @@ func (f *File) redisBloom() (*redisbloom.Filter, error) {
 	return redisbloom.From(filter)
 }
 
-// redisBloomDetails are the facts of a file.
+// redisBloomDetails returns the Details of a file.
 func redisBloomDetails(info redisbloom.Info) [][2]string {
 	expansion := "none: non-scaling"
 	if info.Expansion != 0 {

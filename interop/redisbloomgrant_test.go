@@ -94,7 +94,7 @@ func TestReadAsksGrant(t *testing.T) {
 			}
 		}
 		if _, err := read(2*size, append(bytes.Clone(data[:len(data)-1]), data[len(data)-1]^1, 0)); err == nil {
-			t.Errorf("%s: bytes behind the end are read", name)
+			t.Errorf("%s: bytes after the end are read", name)
 		}
 	}
 	// A compressed string that goes on behind its end.

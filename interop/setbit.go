@@ -13,8 +13,8 @@ import (
 
 // Crawlers, and copies of the Java class of [classic.SchemeJavaBitSet], keep a
 // filter in a Redis string by SETBIT: GET gives its bytes. Bit i is in byte i/8,
-// mask 0x80>>(i%8), and the string ends with the last byte that was written. So
-// neither m, k nor the scheme is in it.
+// mask 0x80>>(i%8), and the string ends with the last byte that was written. So it
+// has neither m nor k nor the scheme.
 
 var setBitFormat = &Format{
 	Name:    "redis-setbit",
@@ -41,8 +41,8 @@ var setBitFormat = &Format{
 	},
 }
 
-// bare is the config of a filter of bare bits. The scheme is one of those given,
-// and the first if the caller names none.
+// bare returns the config of a filter of bare bits. The scheme must be one of those
+// given, by default the first.
 func (o Options) bare(schemes ...classic.Scheme) (classic.Config, error) {
 	c := classic.Config{Bits: o.Bits, Probes: o.Probes, Scheme: o.Scheme}
 	if o.Scheme == (classic.Scheme{}) {
@@ -59,17 +59,17 @@ func (o Options) bare(schemes ...classic.Scheme) (classic.Config, error) {
 // ReadSetBit reads the bytes of a Redis string, up to the end of r, as a filter
 // of the scheme, the Bits and the Probes of c: for ScrapyRedisBloomFilter
 // [classic.SchemeRedisSetBit], 2 to the power of its BLOOMFILTER_BIT and its
-// BLOOMFILTER_HASH_NUMBER. The error wraps [bloom.ErrConfig] if c is no such
-// config, and [bloom.ErrFormat] if a bit is set from m on.
+// BLOOMFILTER_HASH_NUMBER. The error wraps [bloom.ErrConfig] if c is not such a
+// config, and [bloom.ErrFormat] if a bit is set at m or beyond.
 //
-// A wrong k, or an m that is too large, nothing gives away: the filter then finds
-// the wrong keys. However short the string, it takes the memory of m bits.
+// Nothing reveals a wrong k, or an m that is too large: the filter then finds the
+// wrong keys. However short the string, it takes the memory of m bits.
 func ReadSetBit(r io.Reader, c classic.Config) (*classic.Filter, error) {
 	return readTrimmed(r, c, classic.HighBitFirst)
 }
 
-// WriteSetBit writes the bytes that SETBIT would have left in an empty string:
-// up to the last that has a bit set. Of an empty filter there are none.
+// WriteSetBit writes the bytes that SETBIT would have left in an empty string: up to
+// the last that has a bit set. For an empty filter there are none.
 func WriteSetBit(w io.Writer, f *classic.Filter) error {
 	return writeTrimmed(w, f, classic.HighBitFirst)
 }
@@ -85,20 +85,20 @@ func readTrimmed(r io.Reader, c classic.Config, order classic.BitOrder) (*classi
 	}
 	if err := onlyZeros(r); err != nil {
 		f.Close()
-		return nil, fmt.Errorf("behind the last of %d bits: %w", c.Bits, err)
+		return nil, fmt.Errorf("after the last of %d bits: %w", c.Bits, err)
 	}
 	return f, nil
 }
 
-// mustBePlain refuses configs that do not say m and k outright, or whose scheme
-// would round m: positions follow from m.
+// mustBePlain refuses configs that do not state m and k, or whose scheme would round
+// m: positions depend on m.
 func mustBePlain(c classic.Config) error {
 	if c.Bits == 0 || c.Probes == 0 {
 		return fmt.Errorf("%w: bare bits say neither m nor k: give Bits and Probes, as the program that wrote them has them", bloom.ErrConfig)
 	}
 	plan, err := c.Plan()
 	if err == nil && plan.Bits != c.Bits {
-		return fmt.Errorf("%w: the scheme %v cannot have %d bits, but %d", bloom.ErrConfig, c.Scheme, c.Bits, plan.Bits)
+		return fmt.Errorf("%w: the scheme %v cannot have %d bits: the nearest is %d", bloom.ErrConfig, c.Scheme, c.Bits, plan.Bits)
 	}
 	return err
 }
@@ -109,7 +109,7 @@ func writeTrimmed(w io.Writer, f *classic.Filter, order classic.BitOrder) error 
 	return err
 }
 
-// zerosBehind reads r, and zeros for ever when that has ended.
+// zerosBehind reads r, and then zeros for ever.
 type zerosBehind struct {
 	r     io.Reader
 	ended bool
@@ -146,7 +146,7 @@ func onlyZeros(r io.Reader) error {
 
 func isZero(b []byte) bool { return len(bytes.TrimLeft(b, "\x00")) == 0 }
 
-// withoutLastZeros keeps back zeros until something else follows.
+// withoutLastZeros holds back zeros until something else follows.
 type withoutLastZeros struct {
 	w     io.Writer
 	zeros int

@@ -21,8 +21,8 @@ import (
 //	ObjectOutputStream        javaBitSetHead, L as an int, L longs and a byte 78,
 //	                          big-endian; bit i is in long i/64, mask 1<<(i%64).
 //
-// A BitSet that was made for a number of bits, as the class makes it, is written
-// with all its longs, any other up to the last that has a bit set.
+// A BitSet made for a number of bits, as the class makes it, is written with all its
+// longs, any other up to the last one that has a bit set.
 
 // javaBitSetHead is, in the words of Java's serialisation protocol: magic and
 // version; a new object of the class java.util.BitSet with its serial version,
@@ -92,10 +92,10 @@ const (
 	javaProbes = 8
 )
 
-// ReadBitSetBytes reads what toByteArray or toLongArray gave, up to the end of r,
-// as a filter of the scheme, the Bits and the Probes of c. Where c leaves them
-// out they are the Java class's: [classic.SchemeJavaBitSet], 2<<28 and 8. The
-// errors are those of [ReadSetBit].
+// ReadBitSetBytes reads what toByteArray or toLongArray returned, up to the end of r,
+// as a filter of the scheme, the Bits and the Probes of c. Those that c leaves out are
+// the Java class's: [classic.SchemeJavaBitSet], 2<<28 and 8. The errors are those of
+// [ReadSetBit].
 func ReadBitSetBytes(r io.Reader, c classic.Config) (*classic.Filter, error) {
 	if c.Bits == 0 {
 		c.Bits = javaBits
@@ -113,17 +113,16 @@ func orJava(c classic.Config) classic.Config {
 	return c
 }
 
-// WriteBitSetBytes writes what toByteArray would give, for BitSet.valueOf. Of an
-// empty filter there are no bytes.
+// WriteBitSetBytes writes what toByteArray would return, for BitSet.valueOf. For an
+// empty filter it writes no bytes.
 func WriteBitSetBytes(w io.Writer, f *classic.Filter) error {
 	return writeTrimmed(w, f, classic.LowBitFirst)
 }
 
-// ReadBitSet reads a java.util.BitSet that an ObjectOutputStream wrote, as a
-// filter of the scheme, the Bits and the Probes of c, and leaves r behind it.
-// What c leaves out is that of the Java class; Bits are then those of all longs,
-// if these are a power of two. The error wraps [bloom.ErrFormat], or
-// [bloom.ErrConfig] if there is no telling m.
+// ReadBitSet reads a java.util.BitSet that an ObjectOutputStream wrote, as a filter of
+// the scheme, the Bits and the Probes of c, and leaves r right after it. What c leaves
+// out is the Java class's; Bits are then those of all longs, if they are a power of
+// two. The error wraps [bloom.ErrFormat], or [bloom.ErrConfig] if m is unknown.
 func ReadBitSet(r io.Reader, c classic.Config) (*classic.Filter, error) {
 	f, _, err := readJavaBitSet(r, c)
 	return f, err
@@ -144,7 +143,7 @@ func readJavaBitSet(r io.Reader, c classic.Config) (f *classic.Filter, longs uin
 	}
 	if c = orJava(c); c.Bits == 0 {
 		if longs == 0 || longs&(longs-1) != 0 {
-			return nil, 0, fmt.Errorf("%w: the BitSet was cut to %d longs, which does not say m: give Bits", bloom.ErrConfig, longs)
+			return nil, 0, fmt.Errorf("%w: the BitSet was cut to %d longs, so m is unknown: give Bits", bloom.ErrConfig, longs)
 		}
 		c.Bits = uint64(longs) * 64
 		if err := mustBePlain(c); err != nil {
@@ -168,12 +167,12 @@ func readJavaBitSet(r io.Reader, c classic.Config) (f *classic.Filter, longs uin
 	return f, longs, nil
 }
 
-// WriteBitSet writes what an ObjectOutputStream writes for a BitSet that was made
-// for m bits: all its longs. The error wraps [ErrScheme] if they are more than a
-// Java array has.
+// WriteBitSet writes what an ObjectOutputStream writes for a BitSet made for m bits:
+// all its longs. The error wraps [ErrScheme] if there are more than a Java array can
+// hold.
 func WriteBitSet(w io.Writer, f *classic.Filter) error {
 	longs := (f.Plan().Bits + 63) / 64
-	const most = 1 << 25 // of an int's worth of bits
+	const most = 1 << 25 // 2^31 bits, as many as an int counts
 	if longs > most {
 		return fmt.Errorf("%w: a BitSet has at most %d longs, not %d", ErrScheme, most, longs)
 	}
@@ -190,7 +189,7 @@ func WriteBitSet(w io.Writer, f *classic.Filter) error {
 	return nil
 }
 
-// exactly reads so many bytes of r, no fewer and no more.
+// exactly reads exactly the given number of bytes from r.
 type exactly struct {
 	r    io.Reader
 	left int64
@@ -203,7 +202,7 @@ func (e *exactly) Read(b []byte) (int, error) {
 	n, err := e.r.Read(b[:min(int64(len(b)), e.left)])
 	e.left -= int64(n)
 	if errors.Is(err, io.EOF) {
-		err = nil // where it should end, the next Read says so
+		err = nil // if it should have ended, the next Read says so
 		if e.left > 0 {
 			err = io.ErrUnexpectedEOF
 		}

@@ -5,7 +5,7 @@ package scheme
 
 // fillBloomFilterJS1 is what it did up to version 0.0.18: FNV-1a of 32 bits with
 // a finisher, and plain double hashing. A unit above 255 counts as two bytes.
-// Remainders have the sign of what is divided, and are negative in between.
+// Remainders have the sign of the dividend, and so may be negative on the way.
 func fillBloomFilterJS1(at []uint64, key []byte, m, _ uint64) {
 	var room [unitsOnStack]uint16
 	units := appendUnits(room[:0], key)

@@ -2,9 +2,9 @@ package scheme
 
 // fillDCSO is version 1 of the filters of DCSO/bloom, which CIRCL's hashlookup
 // and MISP exchange: FNV-1 of 64 bits, then a multiplicative generator whose
-// product is cut to 64 bits before the modulus is taken. It is no good generator
-// (a filter of 2^20 bits, planned for 1%, answers 24% wrongly), but it is what
-// the files have.
+// product is truncated to 64 bits before the modulus is taken. It is not a good
+// generator (a filter of 2^20 bits, planned for 1%, answers 24% wrongly), but it is
+// the one that the files use.
 func fillDCSO(at []uint64, key []byte, m, _ uint64) {
 	const (
 		modulus    = 18446744073709551557 // the largest prime below 2^64

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// The family of k hashes that tutorials make from one: MD5 over the key and the
-// hash's number, the digest read as a big-endian integer of 128 bits, modulo m.
+// The family of k hashes that tutorials derive from one: MD5 over the key and the
+// number of the hash, the digest read as a big-endian integer of 128 bits, modulo m.
 
 // keyOnStack is how long a key with its number may be without allocating.
 const keyOnStack = 256

@@ -4,7 +4,7 @@ package scheme
 // whose answers many tutorials copy: MurmurHash2 over UTF-16 units and a hash
 // that its author calls FNV. Positions are modulo m; the page has m = 15.
 
-// fillMurmurFNVJS gives the page's FNV, then its Murmur.
+// fillMurmurFNVJS: the page's FNV first, then its Murmur.
 func fillMurmurFNVJS(at []uint64, key []byte, m, _ uint64) {
 	var room [unitsOnStack]uint16
 	units := appendUnits(room[:0], key)
@@ -18,9 +18,9 @@ func fillMurmurFNVJS(at []uint64, key []byte, m, _ uint64) {
 	}
 }
 
-// fnvJS is FNV-1 worked out in float64, as JavaScript does: the product loses
-// its low bits above 2^53, and the exclusive or makes a signed 32-bit number of
-// it. A unit counts as its high byte, unless that is zero, and its low byte.
+// fnvJS is FNV-1 computed in float64, as JavaScript does: the product loses its low
+// bits above 2^53, and the exclusive or turns it into a signed 32-bit number. A unit
+// counts as its high byte, unless that is zero, followed by its low byte.
 func fnvJS(units []uint16) uint32 {
 	h := 2166136261.0
 	step := func(b byte) {

@@ -7,7 +7,7 @@ import (
 )
 
 // The npm package bloom-filters (Callidon): the low halves of two XXH64 with
-// seeds that follow one another, and enhanced double hashing.
+// consecutive seeds, and enhanced double hashing.
 
 // npmSeed is the package's default seed. It adds 1 and 2 to a seed, and then uses
 // 32 bits of each.
@@ -29,8 +29,8 @@ func npmHash(key []byte, seed uint64) uint64 {
 	return d.Sum64() & 0xffffffff
 }
 
-// npmBytes is how the package's hash encodes a string: as UTF-8, except that any
-// surrogate swallows the unit after it. Bytes that are no text stay as they are.
+// npmBytes encodes a string as the package's hash does: as UTF-8, except that any
+// surrogate swallows the unit after it. Bytes that are not text stay as they are.
 func npmBytes(key []byte) []byte {
 	if utf8.Valid(key) || !validButSurrogates(key) {
 		return key

@@ -5,8 +5,8 @@ import "encoding/binary"
 // redisSeed is RedisBloom's seed for the first of its two hashes.
 const redisSeed = 0xc6a4a7935bd1e995
 
-// RedisBloomHashes returns the two hashes that RedisBloom makes of a key: the
-// second has the first as its seed. Bit i is (first + i*second) mod 2^64 mod m.
+// RedisBloomHashes returns RedisBloom's two hashes of a key: the second has the first
+// as its seed. Bit i is (first + i*second) mod 2^64 mod m.
 func RedisBloomHashes(key []byte) (first, second uint64) {
 	rest := murmurTail(key)
 	first = murmur64A(key, rest, redisSeed)
@@ -22,7 +22,7 @@ func fillRedisBloom(at []uint64, key []byte, m, _ uint64) {
 }
 
 // murmur64A is MurmurHash64A, the 64-bit MurmurHash2 for 64-bit machines, of a key
-// with that murmurTail.
+// with the given murmurTail.
 func murmur64A(key []byte, rest, seed uint64) uint64 {
 	const mul = 0xc6a4a7935bd1e995
 	h := seed ^ uint64(len(key))*mul
@@ -39,7 +39,7 @@ func murmur64A(key []byte, rest, seed uint64) uint64 {
 	return h ^ h>>47
 }
 
-// murmurTail is the key's last bytes, those behind the last whole block.
+// murmurTail returns the key's last bytes, those after the last whole block.
 func murmurTail(key []byte) (rest uint64) {
 	n := len(key) % 8
 	switch {

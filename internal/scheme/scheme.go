@@ -1,11 +1,10 @@
-// Package scheme holds the rules by which Bloom filters turn a key into the
-// positions of its bits: Bloomery's own, and those of other programs, a file
-// each, bit for bit. All follow from the key, the number of bits m and, in one
-// case, a seed; nothing here allocates for keys of ordinary length or keeps
-// state.
+// Package scheme holds the rules by which Bloom filters map a key to the positions of
+// its bits: Bloomery's own, and those of other programs, one file each, bit for bit.
+// Positions depend only on the key, the number of bits m and, in one case, a seed.
+// Nothing here keeps state, or allocates for keys of ordinary length.
 //
-// Keys are bytes. Programs that see text as UTF-16 units or code points get them
-// from UTF-8; see text.go.
+// Keys are bytes. For programs that see text as UTF-16 units or code points, these are
+// decoded from UTF-8; see text.go.
 package scheme
 
 import (
@@ -15,10 +14,10 @@ import (
 
 // Scheme is one such rule.
 type Scheme struct {
-	// Number is what files store. A number never changes its meaning.
+	// Number identifies the scheme in files. Its meaning never changes.
 	Number uint16
 
-	// Name is for people, and as frozen as the number.
+	// Name is for people. It is as frozen as the number.
 	Name string
 
 	// Fill sets every element of at to a position of key, 0 to m-1, in the
@@ -36,7 +35,7 @@ type Scheme struct {
 	// power of two.
 	PowerOfTwo bool
 
-	// MostBits is the program's limit to m, for the reason Why; zero if it has
+	// MostBits is the program's limit on m, for the reason Why; zero if it has
 	// none below MaxBits.
 	MostBits uint64
 	Why      string
@@ -44,22 +43,21 @@ type Scheme struct {
 	// Size is how the program sizes a filter, nil if it does not.
 	Size func(n, p float64) (m uint64, k int)
 
-	// Seed is what the program uses for the seed when it is given none; zero
-	// where there is no seed.
+	// Seed is the program's default seed; zero if the scheme has no seed.
 	Seed uint64
 }
 
-// Limits of Bloomery's own, which hold for every scheme.
+// Bloomery's own limits, which hold for every scheme.
 const (
-	// MaxBits is where 2^19 values of the own scheme's stream still fall on each
-	// position, give or take one, so that all are hit equally often.
+	// MaxBits is the most for which 2^19 values of our own scheme's stream fall on
+	// each position, give or take one, so that all are hit equally often.
 	MaxBits = 1 << 45
 
-	// MaxProbes is the most that Guava writes.
+	// MaxProbes is the most that Guava's format can hold.
 	MaxProbes = 255
 )
 
-// Numbers of the schemes. They stand in files: add, never change.
+// Numbers of the schemes. Files store them: add numbers, but never change one.
 const (
 	Custom         = 0 // the caller's; known by its name alone
 	Own            = 1
@@ -110,16 +108,16 @@ func init() {
 	}
 }
 
-// Stream makes the positions of Bloomery's own scheme out of a 64-bit hash h:
+// Stream generates the positions of Bloomery's own scheme from a 64-bit hash h:
 //
 //	position i = hi64(mix(h + i*step) * m)    step = rotate32(h * 0xd1342543de82ef95) | 1
 //	mix(x) = y ^ y>>29,  y = (x ^ x>>32) * 0x9fb21c651e98df25
 //
-// The multiplication by m takes the place of a modulo: it needs no division, has
-// no bias to speak of and takes its bits from the top. Without mix this would be
-// double hashing, whose positions stand at equal distances and meet those of
-// other keys too often (Dillinger and Manolios 2004, section 4). Because step
-// follows from h, no two keys walk along one another's steps.
+// The multiplication by m replaces a modulo: it needs no division, has a negligible
+// bias and uses the top bits. Without mix this would be double hashing, whose
+// equidistant positions coincide with those of other keys too often (Dillinger and
+// Manolios 2004, section 4). Because step follows from h, no two keys follow each
+// other's steps.
 type Stream struct{ at, step uint64 }
 
 // NewStream starts at the first position.

@@ -7,9 +7,9 @@ import (
 )
 
 // How programs and textbooks size a filter of n keys at rate p, with their own
-// roundings, in their own order of operations: a digit more or less makes
-// another filter. None of them looks at what the rounding of k costs; see the
-// root package's plan for that. n is at least 1 and p between 0 and 1.
+// roundings, in their own order of operations: one different digit makes another
+// filter. None of them considers what rounding k costs; see the root package's plan
+// for that. n is at least 1 and p between 0 and 1.
 //
 // The logarithms are those of internal/elementary, so that a size is the same on
 // every processor.
@@ -33,7 +33,7 @@ func Real(n, p float64) (m, k float64) {
 	return m, m / n * math.Ln2
 }
 
-// SizeReal is Real with m rounded up and k to the nearest from 1.
+// SizeReal is Real with m rounded up and k rounded to the nearest, at least 1.
 func SizeReal(n, p float64) (m uint64, k int) {
 	bits, hashes := Real(n, p)
 	return whole(math.Ceil(bits)), max(probes(math.Round(hashes)), 1)
@@ -53,8 +53,8 @@ func SizeGuava33(n, p float64) (m uint64, k int) {
 
 func guavaBits(n, p float64) uint64 { return whole(-n * elementary.Log(p) / (math.Ln2 * math.Ln2)) }
 
-// SizeRedisBloom is that of a filter that does not scale (NONSCALING), and of
-// each link of a chain with its own rate.
+// SizeRedisBloom is that of a filter that does not scale (NONSCALING), and of each
+// link of a chain at its own rate.
 func SizeRedisBloom(n, p float64) (m uint64, k int) {
 	perKey := math.Abs(elementary.Log(p) / 0.480453013918201)
 	return longs(max(whole(n*perKey), 1)), probes(math.Ceil(0.693147180559945 * perKey))
@@ -89,7 +89,7 @@ func SizeNPMBloom(n, p float64) (m uint64, k int) {
 	return m, probes(math.Ceil(float64(m) / n * math.Ln2))
 }
 
-// whole cuts the fraction off; what is far above every limit stays there.
+// whole truncates to an integer; what is far above every limit stays there.
 func whole(x float64) uint64 { return uint64(min(max(x, 0), 1<<62)) }
 
 func probes(x float64) int { return int(min(max(x, 0), 1<<30)) }

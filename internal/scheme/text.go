@@ -2,12 +2,12 @@ package scheme
 
 import "unicode/utf8"
 
-// Java and JavaScript see a string as UTF-16 units, Python as code points; here
-// it comes as UTF-8. An unpaired surrogate, which those strings may hold and
-// UTF-8 cannot, is taken from its three bytes ED A0..BF xx (WTF-8); any other
-// byte that is not UTF-8 counts as U+FFFD, as those programs decode it.
+// Java and JavaScript see a string as UTF-16 units, Python as code points; here it is
+// UTF-8. An unpaired surrogate, which those strings can hold and UTF-8 cannot, is
+// decoded from its three bytes ED A0..BF xx (WTF-8); any other byte that is not UTF-8
+// counts as U+FFFD, as those programs decode it.
 
-// nextRune cuts the first code point off key, which is not empty.
+// nextRune splits the first code point off key, which must not be empty.
 func nextRune(key []byte) (r rune, rest []byte) {
 	if key[0] < utf8.RuneSelf {
 		return rune(key[0]), key[1:]

@@ -12,8 +12,8 @@ import (
 // with 1, 4, 7, 10 and 14 layers.
 var growths = []int{1, 4, 7, 10, 14}
 
-// series is what the layers of a growing filter get of its rate; the shares of
-// all layers, first to last, add up to one.
+// series is how a growing filter divides its rate among its layers; the shares of all
+// layers add up to one.
 var series = []struct {
 	name  string
 	share func(layer int) float64 // from 0
@@ -30,8 +30,8 @@ func geometric(r float64) func(int) float64 {
 	return func(i int) float64 { return (1 - r) * math.Pow(r, float64(i)) }
 }
 
-// tightening compares series of rates by the space of a chain that doubles, when
-// all its layers are full, over that of a filter of the same rate that knew n.
+// tightening compares series of rates by the space of a chain that doubles, with all
+// its layers full, relative to a filter of the same rate that knew n.
 func tightening() {
 	titles := []string{"series, p"}
 	for _, layers := range growths {
@@ -56,7 +56,7 @@ func tightening() {
 	}
 }
 
-// growing fills a Scalable and looks at it on the way.
+// growing fills a Scalable and measures it on the way.
 func growing() {
 	const p, first = 0.01, 1000
 	head("keys", "growth", "layers", "bits per key", "of a filter that knew n", "times", "rate from the bits")
@@ -82,7 +82,8 @@ func growing() {
 	}
 }
 
-// windows shows what a window costs by its number of generations, and by how keys come.
+// windows shows what a window costs by its number of generations, and by how keys
+// arrive.
 func windows() {
 	const n = 1_000_000
 	gs := []int{1, 2, 3, 4, 6, 8, 11, 12, 24, 30}

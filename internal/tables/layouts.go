@@ -26,7 +26,7 @@ func splitRate(c float64, _ int) float64 {
 	})
 }
 
-// lineRate: each of a key's k bits is any one of a line of 512 (RocksDB).
+// lineRate: each of a key's k bits is any bit of a line of 512 (RocksDB).
 // Putze, Sanders and Singler 2009, section 3, but with the mean of the k-th power
 // of the fill, which is a little above the k-th power of its mean.
 func lineRate(c float64, k int) float64 {
@@ -39,7 +39,7 @@ func lineRate(c float64, k int) float64 {
 var knownMeans = map[int][]float64{}
 
 // lineMeans returns the mean of fill^k in a line with 0, 1, 2 ... keys. It
-// follows the chances of having 0 to 512 bits set, bit by bit.
+// updates the chances that 0 to 512 bits are set, bit by bit.
 func lineMeans(k int) []float64 {
 	means := knownMeans[k]
 	set := [513]float64{1} // set[x] is the chance that x bits are set
@@ -91,9 +91,9 @@ func leastSpace(p float64, most int, rate rateFormula) (c float64, k int) {
 	return c, k
 }
 
-// secondLine is the chance that a stranger's first line of a pair passes, so
-// that the second must be read: mean F(j) of internal/rate, with j a Poisson number of
-// mean a quarter of the keys per block.
+// secondLine is the chance that an absent key's first line of a pair passes, so that
+// the second must be read: the mean of F(j) of internal/rate, with j Poisson with a
+// mean of a quarter of the keys per block.
 func secondLine(plan bloom.Plan) float64 {
 	perLine := plan.Probes / 2
 	choose := func(n, k int) float64 {
@@ -137,7 +137,7 @@ func layouts() {
 	row(append(cells, fmt.Sprintf("%.3f .. %.3f", 1+secondLine(mustPlan(first)), 1+secondLine(mustPlan(last))), "2")...)
 }
 
-// spaces are the cells of a layout of which only the formula is here.
+// spaces returns the cells of a layout that has only a formula here.
 func spaces(name string, least, most int, rate rateFormula) []string {
 	cells := []string{name}
 	for _, p := range rates {
@@ -147,7 +147,7 @@ func spaces(name string, least, most int, rate rateFormula) []string {
 	return cells
 }
 
-// cell is the space of a layout, and by how much it is above the textbook's.
+// cell is the space of a layout, and its excess over the textbook's.
 func cell(c, p float64, k int) string {
 	return fmt.Sprintf("%.2f +%.1f%% (k = %d)", c, 100*(c/bloom.ClassicBitsPerKey(p)-1), k)
 }

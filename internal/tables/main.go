@@ -21,7 +21,7 @@ import (
 // rates are the columns.
 var rates = []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6}
 
-// manyKeys is where rounding to whole blocks is lost.
+// manyKeys is so many that rounding to whole blocks does not show.
 const manyKeys = 10_000_000
 
 func main() {

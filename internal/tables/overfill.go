@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// overfill is what filters do that get more keys, or fewer, than planned.
+// overfill shows what happens to filters with more or fewer keys than planned.
 func overfill() {
 	titles := []string{"planned p"}
 	loads := []float64{0.5, 1, 1.5, 2, 3, 5, 10}
