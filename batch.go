@@ -6,12 +6,12 @@ import (
 )
 
 // chunk is how many keys are hashed before the kernel is called: enough that
-// filling and draining its prefetch ring is lost in the noise, few enough that
+// filling and draining its prefetch ring does not matter, few enough that
 // the hashes stay in the first-level cache. It also bounds one call into
 // assembly, which the scheduler cannot interrupt.
 const chunk = 1024
 
-// scratch is what a batch works in. It is pooled rather than on the stack: the
+// scratch is the working memory of a batch. It is pooled rather than on the stack: the
 // compiler cannot see that a function value does not keep it.
 type scratch struct {
 	hashes  [chunk]uint64
@@ -20,8 +20,8 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
-// hashMany hashes keys a chunk at a time and hands each chunk to do with its
-// part of the answers. It returns the sum of what do returns.
+// hashMany hashes keys a chunk at a time, calls do with each chunk and its part of the
+// answers, and returns the sum of its results.
 func (h *Hasher) hashMany(keys [][]byte, answers []bool, do func([]uint64, []bool) int) int {
 	checkAnswers(len(keys), answers)
 	s := scratches.Get().(*scratch)
@@ -52,8 +52,8 @@ func (h *Hasher) hashStrings(keys []string, answers []bool, do func([]uint64, []
 	return count
 }
 
-// inParts calls do with a chunk of the hashes at a time and its part of the
-// answers, or scratch where the caller wants none.
+// inParts calls do with a chunk of the hashes at a time and its part of the answers, or
+// scratch memory if the caller wants no answers.
 func inParts(hashes []uint64, answers []bool, do func([]uint64, []bool) int) int {
 	checkAnswers(len(hashes), answers)
 	s := scratches.Get().(*scratch)
@@ -67,8 +67,8 @@ func inParts(hashes []uint64, answers []bool, do func([]uint64, []bool) int) int
 	return count
 }
 
-// part takes the next n answers off the caller's slice, or scratch where there
-// is none.
+// part takes the next n answers off the caller's slice, or returns scratch memory if
+// there is no slice.
 func (s *scratch) part(answers *[]bool, n int) []bool {
 	if *answers == nil {
 		return s.answers[:n]

@@ -11,20 +11,19 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// Bulk fills a filter that is far larger than the cache, faster than batches of
-// adds can: keys are first sorted, roughly, by the part of the filter that they
-// fall on, and each part's keys are then added together while it lies in the
-// cache (radix partitioning; Polychroniou and Ross 2014 for hash tables, Lang et
-// al. 2019 for filters).
+// Bulk fills a filter far larger than the cache, faster than batches of adds can. It
+// sorts keys, roughly, by the part of the filter that they fall on, and adds each part's
+// keys together while that part is in the cache (radix partitioning; Polychroniou and
+// Ross 2014 for hash tables, Lang et al. 2019 for filters).
 //
 //	bulk, err := f.Bulk(512 << 20)
 //	feed := bulk.Feed()     // one for each goroutine
 //	feed.AddMany(keys)
 //	feed.Close()            // adds what is still waiting
 //
-// A key is in the filter only once its feed is closed or flushed; so Bulk cannot
-// tell which key is new, only how many were. Nobody else may use the filter
-// until all feeds are closed.
+// A key is in the filter only once its feed is closed or flushed, so Bulk reports how
+// many keys were new, not which. Nobody else may use the filter until all feeds are
+// closed.
 type Bulk struct {
 	filter *Filter
 	shift  uint         // a part is 1<<shift blocks
@@ -83,7 +82,7 @@ func (b *Bulk) Feed() (*Feed, error) {
 	return &Feed{bulk: b, waiting: words, memory: mapping, count: make([]uint64, parts), first: first}, nil
 }
 
-// Added is how many keys were certainly new, of those added so far.
+// Added returns how many of the keys added so far were certainly new.
 func (b *Bulk) Added() uint64 { return b.added.Load() }
 
 // Feed takes the keys of one goroutine; see [Bulk].
@@ -124,7 +123,7 @@ func (feed *Feed) take(hashes []uint64, _ []bool) int {
 	return 0
 }
 
-// drain adds what waits for a part.
+// drain adds the keys that wait for a part.
 func (feed *Feed) drain(part uint64) {
 	b := feed.bulk
 	b.filter.mustBeOpen() // or the lock below would stay locked

@@ -30,11 +30,11 @@
 //
 // All have the same verbs: Add and Contains for bytes, strings, integers and
 // hashes, one key at a time or many. Many at a time is several times faster, because
-// the keys' cache lines are fetched from memory side by side. [Any] is a filter of
-// whatever kind, and [LoadAny] returns the one in a file. To fill a filter of
-// gigabytes, use [Filter.Prefault] and [Filter.Bulk].
+// the keys' cache lines are fetched from memory side by side. [Any] is a filter of any
+// kind, and [LoadAny] returns the one in a file. To fill a filter of gigabytes, use
+// [Filter.Prefault] and [Filter.Bulk].
 //
-// No zero value is usable but to UnmarshalBinary: every filter is made by a New, Load,
+// Only UnmarshalBinary works on a zero filter: make one with a function named New, Load,
 // Open or Read. [Filter.Share] and [Filter.Growing] turn a Filter into a Shared or a
 // Scalable, and consume it.
 //
@@ -52,47 +52,46 @@
 //
 // # Goroutines
 //
-// Any number of goroutines may read a filter of any kind at once. Shared, Scalable and
-// Window may be added to meanwhile, by many goroutines, and of those that race to add
-// one key at most one is told that it is new. The other kinds have one writer at a
-// time, and no readers meanwhile.
+// Any number of goroutines may read a filter of any kind at once. In a Shared, a
+// Scalable or a Window many goroutines may add at the same time, and of those that race
+// to add one key at most one is told that it is new. The other kinds have one writer at
+// a time, and no readers meanwhile.
 //
 // # What is promised
 //
 // A key that was added is found: no false negative, at any size up to 2^45 bits.
 //
-// The rate is what was asked for. [Plan.Rate] is exact for the layout, and never
-// above the rate in the Config; every kind of key shape and hash is measured
-// against it.
+// The rate is what was asked for. [Plan.Rate] is exact for the layout, and never above
+// the rate in the Config; tests measure every kind,
+// key shape and hash against it.
 //
-// A filter tells the truth about itself: [Filter.Report] reads fill, rate and
-// number of keys from the bits, not from the plan, so an over-full filter says
-// so.
+// Reports are true: [Filter.Report] measures fill, rate and number of keys by the bits,
+// not the plan, so it shows when a filter is over-full.
 //
 // The same keys give the same bits on every machine, and each release reads the
 // files of those before it. Invalid input returns an error. It never panics, and
 // allocates about twice the bytes received at most, with two exceptions: a Window
 // allocates the first layers of all its generations, and [Exceptions] about a hundred
 // bytes for each exception. [Load] and its kin have no limit but the length of the
-// file; the functions that read a stream take one.
+// file; functions that read a stream take a limit.
 //
-// Adding and looking up allocate nothing. The memory of a dropped filter is released
-// in time, also that of a large one, which lies outside Go's heap; [Filter.Close]
+// Adding and looking up allocate nothing. The collector releases the memory of a dropped
+// filter, also that of a large one, which lies outside Go's heap; [Filter.Close]
 // releases it at once.
 //
 // # What is not promised
 //
-// The default hash, XXH3-64 with a public seed, is for keys that nobody chooses
-// against you: anyone who knows the filter's seed can make keys that it takes for
-// old ones. For strangers' keys give Config.Secret, which turns on SipHash-2-4.
+// The default hash, XXH3-64 with a public seed, is for keys that no adversary chooses:
+// anyone who knows the filter's seed can make keys that are false positives. For
+// strangers' keys set Config.Secret, which selects SipHash-2-4.
 //
 // Keys stay: only a Counting can remove them, and only a Window expires them.
 //
-// A filter does not hide its keys from somebody who can guess them: anyone who
-// has an unkeyed filter can try keys on it.
+// A filter does not hide keys that can be guessed: anyone who has an unkeyed filter can
+// try keys on it.
 //
 // # For stores
 //
-// What only programs that embed a store of filters need, as this module's server does,
-// is in [Inside], apart from the API that other programs can rely on.
+// [Inside] has what only programs that embed a store of filters need, such as this
+// module's server. It is not part of the API that other programs can rely on.
 package bloom

@@ -10,16 +10,15 @@ import (
 
 // Errors of sizing, returned by [Config.Plan] and every constructor.
 var (
-	// ErrConfig: a Config that does not determine a filter, or contradicts
-	// itself.
+	// ErrConfig: a Config does not determine a filter, or contradicts itself.
 	ErrConfig = sizing.ErrConfig
 
-	// ErrRate: a false-positive rate that the layout or the 64-bit hash cannot
-	// keep for so many keys.
+	// ErrRate: the layout or the 64-bit hash cannot keep the false-positive rate
+	// for that many keys.
 	ErrRate = sizing.ErrRate
 
-	// ErrBudget: the filter would need more bytes than it was allowed. The
-	// message names the bytes.
+	// ErrBudget: the filter would need more memory than it may have. The message
+	// says how much.
 	ErrBudget = memory.ErrBudget
 
 	// ErrFull: a store limits a [Window], and its newest generation has as many keys
@@ -34,8 +33,8 @@ var (
 	ErrUnlike = errors.New("bloom: unlike filters")
 )
 
-// ErrNotContained is [Exceptions.Except]'s: the filter does not contain the key
-// that is to be excepted, so there is nothing to except.
+// ErrNotContained is the error of [Exceptions.Except] for a key that the filter does
+// not contain, so that there is nothing to except.
 var ErrNotContained = errors.New("bloom: key not contained")
 
 // Errors of reading a file.
@@ -44,8 +43,8 @@ var (
 	// an impossible field, or a length that contradicts the header.
 	ErrFormat = filterfile.ErrFormat
 
-	// ErrVersion: a filter file of a version, kind, scheme or hash this release
-	// does not know.
+	// ErrVersion: this release does not know the file's version, kind, scheme or
+	// hash.
 	ErrVersion = filterfile.ErrVersion
 
 	// ErrChecksum: a stored checksum does not match the bytes: the file was damaged
@@ -64,6 +63,6 @@ var (
 	// open for update.
 	ErrLocked = memory.ErrLocked
 
-	// ErrSecret: the secret given is not the one the filter was made with.
+	// ErrSecret: the secret is not the one that the filter was made with.
 	ErrSecret = errors.New("bloom: wrong secret")
 )

@@ -25,8 +25,8 @@ func ExampleCounting() {
 	// Alan, who never came, leaves: false
 }
 
-// The counters stay with whoever adds and removes. Who only looks up gets the
-// bits, a quarter of the size.
+// The counters stay where keys are added and removed. A program that only looks keys up
+// gets the bits, a quarter of the size.
 func ExampleCounting_Filter() {
 	blacklist, err := bloom.NewCounting(100_000, 0.001)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// A mail filter's white list: a sender who is taken for a spammer complains.
+// A mail filter's allow list: a sender who was mistaken for a spammer complains.
 func ExampleExceptions() {
 	spammers, err := bloom.New(10_000, 0.01)
 	if err != nil {

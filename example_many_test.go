@@ -8,8 +8,8 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// Many keys in one call are several times faster than one after the other, because
-// their places in a large filter are fetched from memory together.
+// Many keys in one call are several times faster than one at a time, because their
+// cache lines are fetched from memory together.
 func ExampleFilter_AddMany() {
 	seen, err := bloom.New(1_000_000, 0.001)
 	if err != nil {
@@ -22,7 +22,7 @@ func ExampleFilter_AddMany() {
 	// Output: 2 [true true false]
 }
 
-// Who needs the number alone gives nil for the answers.
+// Pass nil for the answers if only the number matters.
 func ExampleFilter_ContainsMany() {
 	seen, err := bloom.New(1_000_000, 0.001)
 	if err != nil {
@@ -38,8 +38,8 @@ func ExampleFilter_ContainsMany() {
 	// 1
 }
 
-// A filter far larger than the cache is filled fastest in bulk, by a goroutine for
-// each CPU, each with a feed of its own.
+// Bulk fills a filter far larger than the cache fastest, with a goroutine and a feed for
+// each CPU.
 func ExampleFilter_Bulk() {
 	f, err := bloom.New(10_000_000, 0.01)
 	if err != nil {
@@ -68,8 +68,8 @@ func ExampleFilter_Bulk() {
 	// Output: true true
 }
 
-// With a secret, nobody who does not know it can choose keys that are found
-// without having been added. A file does not hold the secret.
+// Without the secret nobody can choose keys that are found without having been added. A
+// file does not contain the secret.
 func ExampleFilter_SetSecret() {
 	secret := []byte("sixteen bytes...") // from a vault, or crypto/rand
 	f, err := bloom.Config{Keys: 1000, Rate: 0.001, Secret: secret}.New()

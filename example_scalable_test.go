@@ -8,8 +8,8 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// A crawler does not know how many pages it will meet. The filter begins small,
-// grows with them and keeps its rate.
+// A crawler does not know how many pages it will find. The filter starts small, grows
+// with them and keeps its rate.
 func ExampleScalable() {
 	seen, err := bloom.NewScalable(1000, 0.001)
 	if err != nil {
@@ -34,7 +34,7 @@ func ExampleScalable() {
 	// rate kept: true with 7 layers
 }
 
-// With a limit the filter stops growing, and says so.
+// At its limit the filter stops growing, and Err reports it.
 func ExampleScalable_Err() {
 	seen, err := bloom.ScalableConfig{First: 1000, Rate: 0.01, Budget: 1 << 16}.New()
 	if err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// A filter is rebuilt from its source now and then while others look keys up in it.
-// The old one is not closed: a reader may still be in it. The collector releases its
-// memory when the last one has left.
+// A filter is rebuilt from its source from time to time while others look keys up. The
+// old one is not closed, since a reader may still be using it. The collector releases
+// its memory when the last reader is done.
 func Example_swap() {
 	build := func(keys ...string) *bloom.Filter {
 		f, err := bloom.New(1_000_000, 0.001)

@@ -118,8 +118,8 @@ func ExampleShared() {
 	// Output: fetched 1000 pages
 }
 
-// A column chunk's filter, as Parquet has it: half the lookups of an engine end
-// here, without reading the column.
+// The filter of a column chunk, as in Parquet: half of an engine's lookups end here,
+// without reading the column.
 func ExampleSplitBlock() {
 	column, err := bloom.NewSplitBlock(10_000, 0.01)
 	if err != nil {

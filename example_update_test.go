@@ -12,8 +12,8 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// A job that runs every night remembers what it has seen in a file. Opening that
-// takes milliseconds, however large it has become.
+// A nightly job keeps what it has seen in a file. Opening the file takes milliseconds,
+// however large it has become.
 func ExampleOpenUpdate() {
 	directory, err := os.MkdirTemp("", "")
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// A queue that delivers a message at least once may deliver it again, soon after.
-// Messages of the last hour are recognised, older ones forgotten.
+// A queue that delivers a message at least once may soon deliver it again. Messages of
+// the last hour are recognised; older ones expire.
 func ExampleWindow() {
 	clock := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	recent, err := bloom.WindowConfig{

@@ -9,21 +9,21 @@ import (
 )
 
 // Inside is for programs that embed a store, as this module's server does: it counts,
-// replays, limits and copies filters while others use them. It is no part of the API
+// replays, limits and copies filters while others use them. It is not part of the API
 // that other programs can rely on, and changes with the store.
 var Inside inside
 
 type inside struct{}
 
-// layerSize is one of the layers of a [Scalable] or of a [Window]'s generations, as
-// far as it is known without reading its bits.
+// layerSize is what is known of a layer of a [Scalable] or of a [Window]'s generation
+// without reading its bits.
 type layerSize struct {
 	Plan  Plan
 	Added uint64 // adds that were new to it
 }
 
 // Sizes describes the layers of a Scalable, or of all generations of a Window, oldest
-// first. It costs little; [Scalable.Layers] and [Window.Generations] say more.
+// first. It is cheap; [Scalable.Layers] and [Window.Generations] report more.
 func (inside) Sizes(f interface{ now() *layers }) []layerSize {
 	l := f.now()
 	sizes := make([]layerSize, 0, len(l.filters))
@@ -33,13 +33,13 @@ func (inside) Sizes(f interface{ now() *layers }) []layerSize {
 	return sizes
 }
 
-// NextLayer returns the plan of the layer that comes after the newest one, so that a
-// caller with a memory limit for many filters can see what growing would cost. The
-// error says why there may be none; see [Scalable.Err].
+// NextLayer returns the plan of the layer after the newest one, so that a caller with a
+// shared memory limit can see what growing would cost. The error says why there is
+// none; see [Scalable.Err].
 func (inside) NextLayer(f *Scalable) (Plan, error) { return f.nextPlan(f.now()) }
 
 // NewestLayer returns the plan of the layer that takes the adds, and how many new keys
-// it takes before the filter grows. Adds wait while it counts.
+// fit before the filter grows. Adds wait while it counts.
 func (inside) NewestLayer(f *Scalable) (plan Plan, room uint64) {
 	for {
 		l := f.layers.Load()
@@ -53,13 +53,12 @@ func (inside) NewestLayer(f *Scalable) (plan Plan, room uint64) {
 	}
 }
 
-// Replay puts keys into one layer, counted from the oldest, 0, whether or not other
-// layers have them, and appends layers up to that one if there are fewer. It is for a
-// log that records in which layer each key was new: AddHashes would put some of them
-// into another layer if they came in another order, and then a key that was a false
-// positive of a layer, which no log has, might be absent. Without keys it only appends
-// layers. Many goroutines may call it at once. The error is why the filter cannot grow;
-// see [Scalable.Err].
+// Replay adds keys to one layer, counted from the oldest, 0, whether or not other layers
+// have them, and first appends layers if there are fewer. It is for a log that records
+// the layer in which each key was new: in another order AddHashes would put some keys
+// into other layers, and then a key that was a false positive of a layer, which is in no
+// log, might be missing. Without keys it only appends layers. Many goroutines may call
+// it at once. The error says why the filter cannot grow; see [Scalable.Err].
 func (inside) Replay(f *Scalable, layer int, hashes []uint64) error {
 	f.mustBeWritable()
 	for {
@@ -90,9 +89,9 @@ func (inside) Replay(f *Scalable, layer int, hashes []uint64) error {
 	}
 }
 
-// Folded returns an empty filter of a by-th of f's size, which holds f's keys after
-// a Union with f: see [Filter.Fold]. So f can be folded while others use it, who add
-// to both from before the Union begins. The error is that of Fold.
+// Folded returns an empty filter of a by-th of f's size, which holds f's keys after a
+// Union with f: see [Filter.Fold]. So f can be folded while others use it, if they add to
+// both from before the Union begins. The error is as for Fold.
 func (inside) Folded(f *Shared, by uint64) (*Shared, error) {
 	f.mustBeOpen()
 	plan, err := f.plan.folded(by)
@@ -107,8 +106,8 @@ func (inside) Folded(f *Shared, by uint64) (*Shared, error) {
 	return g.Share(), nil
 }
 
-// SetAdded sets the number of adds that Report returns, for a caller who has counted
-// them. Nobody may add meanwhile.
+// SetAdded sets Report's Added, for a caller that has counted the adds itself. Nobody
+// may add meanwhile.
 func (inside) SetAdded(f *Shared, n uint64) { f.setAdded(n) }
 
 func (f *Shared) setAdded(n uint64) {
@@ -118,9 +117,9 @@ func (f *Shared) setAdded(n uint64) {
 	f.stripes[0].Count(n)
 }
 
-// Saturate sets all bits of a Shared, a Scalable or a Window: every key is found from
-// now on, in a Window for the next Span. It is for a filter that has lost some of its
-// bits, where "perhaps" is the only answer that is never wrong.
+// Saturate sets all bits of a Shared, a Scalable or a Window: from now on every key is
+// found, in a Window for the next Span. It is for a filter that has lost some of its
+// bits, for which "perhaps" is the only answer that is never wrong.
 func (inside) Saturate(f Any) { f.(interface{ saturate() }).saturate() }
 
 func (f *Shared) saturate() {
@@ -144,10 +143,9 @@ func (l *layers) saturate() {
 }
 
 // LimitWindow is for a store with a memory limit for many filters. keys is the most that
-// TryAddHashes adds in a generation; zero means no limit. Window calls grant before a
-// generation takes a further layer, and does without the layer if it returns an error;
-// it calls release when such a layer is dropped. Both may be nil; they must not use the
-// window.
+// TryAddHashes adds in a generation; zero means no limit. The window calls grant before
+// a generation gets another layer, which it does without if grant returns an error, and
+// release when such a layer is dropped. Both may be nil; they must not use the window.
 func (inside) LimitWindow(w *Window, keys uint64, grant func(layer Plan) error, release func(layer Plan)) {
 	w.turning.Lock()
 	defer w.turning.Unlock()
@@ -159,10 +157,9 @@ func (inside) LimitWindow(w *Window, keys uint64, grant func(layer Plan) error, 
 	l.room.Store(w.limits.room(l.collect(), held))
 }
 
-// TryAddHashes is AddHashes, but ends before the first key for which there is no room,
-// instead of taking the rate above what was asked. It returns how many keys were taken
-// and, if not all, why: the error wraps [ErrFull], [ErrBudget], [ErrRate] or what a
-// grant returned.
+// TryAddHashes is AddHashes, but stops before the first key without room, instead of
+// raising the rate above p. It returns how many keys it took and, if not all, why: the
+// error wraps [ErrFull], [ErrBudget], [ErrRate] or the error of a grant.
 func (inside) TryAddHashes(w *Window, hashes []uint64, isNew []bool) (taken, added int, err error) {
 	checkAnswers(len(hashes), isNew)
 	s := scratches.Get().(*scratch)
@@ -176,10 +173,9 @@ func (inside) TryAddHashes(w *Window, hashes []uint64, isNew []bool) (taken, add
 	return taken, added, err
 }
 
-// AddDisjoint is AddHashes for goroutines that have shared the blocks out among
-// themselves: any number may call it at once, without a lock, as long as no two have
-// hashes of the same block, which is hi64(h * Plan().Blocks). Nobody else may use the
-// filter meanwhile.
+// AddDisjoint is AddHashes for goroutines that have divided the blocks among themselves:
+// any number may call it at once, without a lock, as long as no two have hashes of the
+// same block, hi64(h * Plan().Blocks). Nobody else may use the filter meanwhile.
 func (inside) AddDisjoint(f *Filter, hashes []uint64, isNew []bool) int {
 	if f.readOnly || f.update != nil {
 		panicReadOnly()
@@ -190,14 +186,13 @@ func (inside) AddDisjoint(f *Filter, hashes []uint64, isNew []bool) int {
 	return added
 }
 
-// FileBytes is the length of the file that WriteTo writes, known beforehand.
+// FileBytes returns the length of the file that WriteTo would write.
 func (inside) FileBytes(f *Filter) int64 { return int64(filterfile.FileBytes(f.plan.Bytes())) }
 
 // Image returns the file that WriteTo of a Shared, a Scalable or a Window would write,
-// to be made piece by piece while others add: for a store that sends a filter of any
-// size to a slow reader. It has every key whose Add returned before the call, and
-// perhaps some that are added until its last piece is read. The filter must not be
-// closed before that.
+// made piece by piece while others add, so that a store can send a filter of any size
+// to a slow reader. It has every key whose Add returned before the call, and perhaps
+// some that are added until its last piece is read. Do not close the filter before.
 func (inside) Image(f Any) (*filterfile.Image, error) {
 	s, err := f.(interface {
 		stored() (*filterfile.File, error)

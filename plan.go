@@ -9,23 +9,23 @@ import (
 	"github.com/bloomery/bloom/internal/sizing"
 )
 
-// Config says what filter to make. Give two of Keys, Rate and Bits; the third
-// follows. All other fields may be zero.
+// Config describes a filter. Give two of Keys, Rate and Bits; the third follows. All
+// other fields may be zero.
 type Config struct {
 	Keys uint64  // n, the number of different keys to hold
 	Rate float64 // p, the false-positive rate at n keys, 0 < p < 1
 	Bits uint64  // m, the size: rounded down to whole blocks of 4,096 bits, at least one
 
 	Probes int    // k, bits per key: even, 2 to 16; zero means the best
-	Folds  uint64 // the number of blocks is made a multiple of this, so that Fold(Folds) works
+	Folds  uint64 // makes the number of blocks a multiple of this, so that Fold(Folds) works
 	Budget uint64 // the most bytes the filter may take; zero means no limit
 
 	Seed   uint64 // of XXH3; public, stored in the file
 	Secret []byte // SecretBytes bytes: SipHash-2-4 in place of XXH3
 }
 
-// Plan is a filter's sizing: all of n, p, m and k. A Plan is made by
-// [Config.Plan] and can be read back from every filter.
+// Plan is a filter's sizing: all of n, p, m and k. [Config.Plan] makes one, and every
+// filter returns its own.
 type Plan struct {
 	Keys   uint64  // n
 	Rate   float64 // p expected with n keys, at most the rate asked for
@@ -35,20 +35,20 @@ type Plan struct {
 	Layout Layout  // how a key's bits lie
 }
 
-// Layout is the way in which a key's bits lie in a filter.
+// Layout is the arrangement of a key's bits in a filter.
 type Layout uint8
 
 const (
-	// PairedLines is [Filter]'s: half of the bits in each of two cache lines of
-	// a block of 4,096 bits.
+	// PairedLines is that of [Filter]: half of the bits in each of two cache lines
+	// of a block of 4,096 bits.
 	PairedLines Layout = 1
 
-	// SplitBlocks is [SplitBlock]'s, from Apache Parquet: eight bits in a block
-	// of 256.
+	// SplitBlocks is that of [SplitBlock], from Apache Parquet: eight bits in a
+	// block of 256.
 	SplitBlocks Layout = 2
 
-	// AnyBits is [Classic]'s: no blocks, each bit anywhere. Plan.Blocks counts
-	// single bits.
+	// AnyBits is that of package classic: no blocks, each bit anywhere. Plan.Blocks
+	// counts single bits.
 	AnyBits Layout = 3
 )
 
@@ -73,8 +73,8 @@ var pairedLines = geometry{
 		BlockBits: kernel.BlockBits,
 		MaxBlocks: kernel.MaxBlocks,
 		Probes:    []int{2, 4, 6, 8, 10, 12, 14, 16},
-		// 16 bits per key need nearly twice the textbook's space here, and ever
-		// more below.
+		// Here 16 bits per key need nearly twice the textbook's space, and below
+		// it more and more.
 		MinRate: 1e-12,
 		Rate:    func(n, blocks uint64, probes int) float64 { return rate.Paired(n, blocks, probes/2) },
 	},
@@ -92,7 +92,7 @@ var splitBlocks = geometry{
 	},
 }
 
-// anyBits is the geometry of a filter of which any bits may be set. Package classic
+// anyBits is the geometry of a filter in which any bits may be set. Package classic
 // sizes it.
 var anyBits = geometry{
 	layout:   AnyBits,

@@ -9,8 +9,7 @@ import (
 	"github.com/bloomery/bloom/internal/rate"
 )
 
-// Report is what a filter says about itself, from its bits rather than from its
-// plan.
+// Report describes the state of a filter, by its bits rather than its plan.
 type Report struct {
 	Plan Plan
 
@@ -18,40 +17,36 @@ type Report struct {
 	Fill float64
 
 	// Rate is the false-positive rate now. RateError is its standard error:
-	// zero where every block was read, as below 64 MiB; larger filters are
-	// sampled.
+	// zero if every block was read, as below 64 MiB; larger filters are sampled.
 	Rate, RateError float64
 
 	// Keys is an estimate of the number of different keys added, +Inf when all
 	// bits are set. KeysError is its standard error.
 	Keys, KeysError float64
 
-	// Added counts the adds that were answered "new". It falls behind Keys by
-	// the share of new keys that were taken for old ones, and a Union adds the
-	// two counts up.
+	// Added counts the adds that were answered "new". It is lower than Keys by the
+	// share of new keys that were false positives; a Union adds the two counts up.
 	Added uint64
 
-	// Remaining is how many more different keys fit before the planned number
-	// is reached, by the estimate.
+	// Remaining estimates how many more different keys fit before the planned
+	// number is reached.
 	Remaining uint64
 }
 
-// OneIn is the rate now in the form "one in N": 1/Rate, +Inf for an empty
-// filter.
+// OneIn is N in a rate of "one in N": 1/Rate, +Inf for an empty filter.
 func (r Report) OneIn() float64 { return 1 / r.Rate }
 
-// Full is the estimated number of keys as a share of the planned number: above
-// 1 the filter is over-full and its rate past what was asked.
+// Full is the estimated number of keys as a share of the planned number: above 1 the
+// filter is over-full and its rate above the planned one.
 func (r Report) Full() float64 { return r.Keys / float64(r.Plan.Keys) }
 
-// Overfull reports whether the filter holds more keys than planned, by more
-// than the estimate's error. One with all bits set does, and a chain of filters
-// with such a one among them.
+// Overfull reports whether the filter holds more keys than planned, by more than the
+// estimate's error. It is true if all bits are set, also of a single layer.
 func (r Report) Overfull() bool {
 	return math.IsInf(r.Keys, 1) || r.Keys-float64(3*r.KeysError) > float64(r.Plan.Keys) // Inf-Inf is no number
 }
 
-// String says it in a line, for people: the words may change.
+// String describes it in a line for people: the words may change.
 func (r Report) String() string {
 	text := fmt.Sprintf("about %.0f of %d planned keys, rate %.3g now, %.3g planned, %.3g%% of the bits set", r.Keys, r.Plan.Keys, r.Rate, r.Plan.Rate, 100*r.Fill)
 	if math.IsInf(r.Keys, 1) {
@@ -66,12 +61,12 @@ func (r Report) String() string {
 // sampleBytes is how much of a filter a report reads.
 const sampleBytes = 64 << 20
 
-// Added is Report's Added: how many keys were certainly new when they were
-// added. It reads no bits.
+// Added is Report's Added: how many keys were certainly new when they were added. It
+// reads no bits.
 func (f *Filter) Added() uint64 { return f.added }
 
-// Report reads the filter's bits, or a sample of its blocks above 64 MiB, and
-// says how full it is and what its rate is now.
+// Report measures by the filter's bits, or a sample of its blocks above 64 MiB, how full
+// it is and what its rate is now.
 func (f *Filter) Report() Report {
 	f.mustBeOpen()
 	r := sampled(f.plan, func(block uint64) (float64, int) {
@@ -82,8 +77,8 @@ func (f *Filter) Report() Report {
 	return r
 }
 
-// sampled makes a report from what measure finds in the blocks: the rate of a
-// query that falls there, and how many bits are set.
+// sampled makes a report from measurements of blocks: the rate of a lookup that falls on
+// a block, and how many of its bits are set.
 func sampled(plan Plan, measure func(block uint64) (found float64, set int)) Report {
 	var rates, sets rate.Moments
 	blockBits := plan.Layout.geometry().BlockBits
