@@ -14,8 +14,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// newBatchClient returns a client of a server without connections, and what
-// executes for it.
+// newBatchClient returns a client of a server without connections, and a batch to
+// execute its commands.
 func newBatchClient(t testing.TB, st store.Store) (*batch, *Client) {
 	t.Helper()
 	s, err := New(st, Config{})
@@ -28,8 +28,8 @@ func newBatchClient(t testing.TB, st store.Store) (*batch, *Client) {
 	return newBatch(s), c
 }
 
-// all executes what was sent as one batch, and a long command at its end on a detour,
-// and returns the replies.
+// all executes sent as one batch, with a long command at its end on a detour, and
+// returns the replies.
 func (b *batch) all(t testing.TB, c *Client, sent string) string {
 	t.Helper()
 	c.w.Buf = c.w.Buf[:0]
@@ -136,7 +136,7 @@ func TestNoAllocations(t *testing.T) {
 	}
 }
 
-// A step of the model test is a command and what may be in it.
+// A step of the model test is a command and its possible arguments.
 func drawCommand(t *rapid.T, name string) []string {
 	item := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"})
 	items := rapid.SliceOfN(item, 1, 6)
@@ -158,9 +158,9 @@ func drawCommand(t *rapid.T, name string) []string {
 	}
 }
 
-// TestPipelinesAgree sends the same commands as pipelines, cut anywhere, and one
-// by one to another server: the replies are the same, byte for byte. Filters that
-// get full are among them.
+// TestPipelinesAgree sends the same commands as pipelines, split anywhere, and one by
+// one to another server: the replies are the same, byte for byte. Some of the filters
+// get full.
 func TestPipelinesAgree(t *testing.T) {
 	addrs := map[string]string{}
 	for name, wrap := range transports {
@@ -208,9 +208,9 @@ func TestPipelinesAgree(t *testing.T) {
 	})
 }
 
-// TestManyConnections adds from several connections at once, in pipelines, and
-// checks against an exact set: what was added is never absent, each key is new
-// once at most, and BF.CARD is the number of those that were.
+// TestManyConnections adds from several connections at once, in pipelines, and checks
+// against an exact set: no added key is ever absent, each key is new at most once, and
+// BF.CARD is the number of keys that were new.
 func TestManyConnections(t *testing.T) {
 	for name, wrap := range transports {
 		t.Run(name, func(t *testing.T) {

@@ -19,7 +19,7 @@ func (w *wire) ask(t testing.TB, args ...string) resp.Reply {
 	return w.read(t)
 }
 
-// askOK is ask of what has to be answered with OK.
+// askOK is ask for a command whose reply must be OK.
 func (w *wire) askOK(t testing.TB, args ...string) {
 	t.Helper()
 	if reply := w.ask(t, args...); reply.Text != "OK" || reply.Kind != resp.SimpleString {
@@ -27,7 +27,7 @@ func (w *wire) askOK(t testing.TB, args ...string) {
 	}
 }
 
-// numbered is a command with so many items behind it.
+// numbered returns a command followed by count items.
 func numbered(prefix string, count int, args ...string) []string {
 	for i := range count {
 		args = append(args, fmt.Sprint(prefix, i))
@@ -45,7 +45,7 @@ func (w *wire) wantAll(t testing.TB, name, prefix string, count int) {
 	}
 }
 
-// openLocal opens a store in memory that ends with the test.
+// openLocal opens a store in memory until the test ends.
 func openLocal(t testing.TB, memory uint64) *store.Local {
 	t.Helper()
 	local, err := store.OpenLocal(store.LocalConfig{Memory: memory})
@@ -62,7 +62,7 @@ func connectLocal(t testing.TB, memory uint64) *wire {
 	return connect(t, addr)
 }
 
-// TestReserveKinds makes filters of every kind, and asks for what they are.
+// TestReserveKinds makes filters of every kind, and checks what BF.INFO says of them.
 func TestReserveKinds(t *testing.T) {
 	w := connectLocal(t, 1<<30)
 	for name, kind := range map[string]struct{ words, layout, ttl string }{
@@ -111,7 +111,7 @@ func TestReserveKinds(t *testing.T) {
 	w.expect(t, "EXISTS x", ":0\r\n")
 }
 
-// TestInfoBeyond checks the facts that RedisBloom does not tell.
+// TestInfoBeyond checks the fields that RedisBloom does not have.
 func TestInfoBeyond(t *testing.T) {
 	w := connectLocal(t, 1<<30)
 	for _, layout := range []string{"REDISBLOOM", "PAIRED"} {
@@ -141,8 +141,9 @@ func TestInfoBeyond(t *testing.T) {
 	}
 }
 
-// TestWindowBurst gives windows the keys of a whole span at once: the rate is what was
-// asked, of new keys and of strangers, and BF.INFO tells it.
+// TestWindowBurst adds the keys of a whole span to a window at once: the rate is the
+// requested one, for keys while they are added and for absent keys, and BF.INFO reports
+// it.
 func TestWindowBurst(t *testing.T) {
 	const n, run = 20_000, 500
 	w := connectLocal(t, 1<<30)
@@ -174,8 +175,8 @@ func TestWindowBurst(t *testing.T) {
 	}
 }
 
-// TestWindowInfo checks what BF.INFO says of windows, and that one refuses keys where it
-// says so.
+// TestWindowInfo checks what BF.INFO says of windows, and that a window refuses keys
+// where BF.INFO says so.
 func TestWindowInfo(t *testing.T) {
 	w := connectLocal(t, 1<<30)
 	for _, tt := range []struct{ words, expansion, full string }{
@@ -262,8 +263,8 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestSwapCycles rebuilds a filter beside the one that is read, and swaps them,
-// while readers ask: none of them sees an error, or a key missing.
+// TestSwapCycles rebuilds a filter next to the one that is read, and swaps them, while
+// readers look up keys: no reader sees an error or a missing key.
 func TestSwapCycles(t *testing.T) {
 	const cycles, readers, keys = 200, 16, 50
 	_, addr, _ := serveOn(t, openLocal(t, 1<<30), Config{Loops: 2}, transports["loops"])
@@ -317,7 +318,7 @@ func TestOneWinner(t *testing.T) {
 				w.reader = resp.NewReplyReader(w.Conn, resp.ReplyLimits{})
 				done.Go(func() {
 					for part := range keys / each {
-						from := (part + c*7) % (keys / each) * each // all begin elsewhere
+						from := (part + c*7) % (keys / each) * each // each begins elsewhere
 						args := []string{"BF.MADD", "k"}
 						for i := range each {
 							args = append(args, fmt.Sprint("key:", from+i))
@@ -370,8 +371,8 @@ func TestNoAllocationsLocal(t *testing.T) {
 	}
 }
 
-// TestReserveAbsurd asks for filters that no machine has room for: the refusal
-// names bytes, and nothing is left.
+// TestReserveAbsurd requests filters that no machine has room for: the error names
+// bytes, and nothing is left behind.
 func TestReserveAbsurd(t *testing.T) {
 	local := openLocal(t, 64<<20)
 	_, addr, _ := serveOn(t, local, Config{}, transports["loops"])
@@ -397,7 +398,8 @@ func TestReserveAbsurd(t *testing.T) {
 	}
 }
 
-// TestReserveEnds checks that TTL ends a filter, and BF.ADD begins a new one.
+// TestReserveEnds checks that a filter expires by its TTL, and that BF.ADD then makes a
+// new one.
 func TestReserveEnds(t *testing.T) {
 	w := connectLocal(t, 1<<30)
 	w.askOK(t, "BF.RESERVE", "k", "0.01", "100", "LAYOUT", "PAIRED", "TTL", "50ms")

@@ -99,7 +99,7 @@ func (s *Server) createLike(name string, like store.Filter) (store.Filter, error
 func (c *Client) bfFold(args [][]byte) {
 	by, ok := integer(args[2])
 	if !ok || by < 1 {
-		c.w.Error("ERR bad factor: a whole number, 1 or more")
+		c.w.Error("ERR bad factor: must be a whole number of at least 1")
 		return
 	}
 	filter, err := c.server.store.Open(args[1])

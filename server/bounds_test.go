@@ -18,8 +18,8 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// TestLimitOutputOfOne asks for much by one small command: no more than the limit
-// is made of it, and what a transaction writes is written nevertheless.
+// TestLimitOutputOfOne requests a huge reply by one small command: no more than the
+// limit is produced, and the writes of a transaction still happen.
 func TestLimitOutputOfOne(t *testing.T) {
 	const size, times = 1 << 20, 200
 	for what, sent := range map[string]string{
@@ -52,15 +52,15 @@ func TestLimitOutputOfOne(t *testing.T) {
 	}
 }
 
-// allocated is how much was, since the start.
+// allocated returns the bytes allocated since the start.
 func allocated() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.TotalAlloc
 }
 
-// TestStreamWakes pushes to a client that can be sent nothing: one goroutine waits
-// until it can, and all that was pushed comes.
+// TestStreamWakes pushes to a client that cannot be sent anything: one goroutine waits
+// until it can, and all pushes arrive.
 func TestStreamWakes(t *testing.T) {
 	s, addr, _ := serveOn(t, newFakeStore(), Config{}, transports["streams"])
 	w := connect(t, addr)
@@ -88,8 +88,8 @@ func TestStreamWakes(t *testing.T) {
 	}
 }
 
-// TestUnreadIsTold drops clients that do not read: of pushes, and of replies that
-// take too long. The log and the metrics tell of each, once.
+// TestUnreadIsTold drops clients that do not read pushes, or are too slow to read
+// replies. The log and the metrics report each once.
 func TestUnreadIsTold(t *testing.T) {
 	t.Parallel() // it waits
 	var log lockedBuffer
@@ -124,7 +124,7 @@ func TestUnreadIsTold(t *testing.T) {
 	told(2)
 }
 
-// lockedBuffer is a log that several goroutines write.
+// lockedBuffer is a log that several goroutines write to.
 type lockedBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -142,8 +142,8 @@ func (b *lockedBuffer) String() string {
 	return b.text.String()
 }
 
-// TestFilterGaugesKeepNothing deletes a filter between two scrapes: its memory is
-// free, and a new one of the name has none of its numbers.
+// TestFilterGaugesKeepNothing deletes a filter between two scrapes: its memory is free,
+// and a new filter with the name has none of its numbers.
 func TestFilterGaugesKeepNothing(t *testing.T) {
 	st := newFakeStore()
 	spec := store.Spec{Kind: store.RedisBloom, Capacity: 1000, Rate: 0.01, Growth: 2}
@@ -178,7 +178,7 @@ func TestFilterGaugesKeepNothing(t *testing.T) {
 	runtime.KeepAlive(g)
 }
 
-// A savingStore writes a snapshot when it is told how that shall end.
+// A savingStore finishes a snapshot when the test supplies its result.
 type savingStore struct {
 	*fakeStore
 	ends    chan error
@@ -243,8 +243,8 @@ func TestBackgroundSaves(t *testing.T) {
 	}
 }
 
-// TestTimeoutReachesIdle sets the time limit when clients have been idle already,
-// and every loop sleeps.
+// TestTimeoutReachesIdle sets the time limit when clients are already idle, and every
+// loop sleeps.
 func TestTimeoutReachesIdle(t *testing.T) {
 	t.Parallel() // it waits
 	eachTransport(t, Config{Loops: 2}, func(t *testing.T, s *Server, _ *fakeStore, addr string) {
@@ -260,7 +260,7 @@ func TestTimeoutReachesIdle(t *testing.T) {
 	})
 }
 
-// TestResetStat resets what INFO tells, and not what the metrics count.
+// TestResetStat resets the counts of INFO, but not the metrics.
 func TestResetStat(t *testing.T) {
 	st := newFakeStore()
 	s, addr, _ := serveOn(t, st, Config{}, transports["loops"])

@@ -11,7 +11,7 @@ import (
 )
 
 // TestOnlyChangesAreTold sends writes that change nothing: they do not break a
-// transaction that watches the key, and nobody is told of them. Those that change
+// transaction that watches the key, and no client is notified. Writes that change
 // something do both.
 func TestOnlyChangesAreTold(t *testing.T) {
 	addr := startLocal(t)
@@ -37,7 +37,7 @@ func TestOnlyChangesAreTold(t *testing.T) {
 		tracking.must(t, "PING")
 		tracking.must(t, "PING")
 		other.must(t, tt.line)
-		tracking.must(t, "PING") // what was pushed comes before or behind the answer
+		tracking.must(t, "PING") // pushes come before or after the reply
 		pushes := tracking.pushes
 		tracking.must(t, "PING")
 		pushes = append(pushes, tracking.pushes...)
@@ -52,13 +52,13 @@ func TestOnlyChangesAreTold(t *testing.T) {
 			t.Errorf("%s: breaks a transaction: %v, is told: %v, want %v", tt.line, broken, told, tt.changes)
 		}
 	}
-	// Of several, those that were there.
+	// Of several, those that existed.
 	other.must(t, "SET there 1")
 	w.expect(t, "WATCH none", "+OK\r\n")
 	other.expect(t, "DEL none there", ":1\r\n")
 	w.expect(t, "MULTI", "+OK\r\n")
 	w.expect(t, "EXEC", "*0\r\n")
-	// FLUSHALL does not change a name that stands for nothing.
+	// FLUSHALL does not change a name that does not exist.
 	w.expect(t, "WATCH none", "+OK\r\n")
 	other.expect(t, "FLUSHALL", "+OK\r\n")
 	w.expect(t, "MULTI", "+OK\r\n")
@@ -71,8 +71,8 @@ func startLocal(t testing.TB) string {
 	return addr
 }
 
-// TestAuthInTransaction: AUTH is queued, and what follows it may do no more than the
-// password allows.
+// TestAuthInTransaction: AUTH is queued, and the commands after it may do no more than
+// the password allows.
 func TestAuthInTransaction(t *testing.T) {
 	w := connect(t, startServer(t, Config{Password: "full", ReadOnlyPassword: "read"}))
 	w.expect(t, "AUTH full", "+OK\r\n")
@@ -84,8 +84,8 @@ func TestAuthInTransaction(t *testing.T) {
 	w.expect(t, "ACL WHOAMI", "$8\r\nreadonly\r\n")
 }
 
-// TestMaxClientsWithinFiles: CONFIG SET takes no more clients than the start does,
-// or strangers could take the store's descriptors.
+// TestMaxClientsWithinFiles: CONFIG SET accepts no more clients than the start does;
+// otherwise strangers could take the store's descriptors.
 func TestMaxClientsWithinFiles(t *testing.T) {
 	w := connect(t, startServer(t, Config{}))
 	most := mostClients()
@@ -95,8 +95,8 @@ func TestMaxClientsWithinFiles(t *testing.T) {
 	w.expect(t, fmt.Sprintf("CONFIG SET maxclients %d", most), "+OK\r\n")
 }
 
-// TestWindowsAreNotKept: a window forgets without a write, so what a client that
-// tracks has read of it is declared changed at once.
+// TestWindowsAreNotKept: keys of a window expire without a write, so what a tracking
+// client has read of it is declared changed at once.
 func TestWindowsAreNotKept(t *testing.T) {
 	addr := startLocal(t)
 	for mode, reads := range map[string][]string{
@@ -118,7 +118,7 @@ func TestWindowsAreNotKept(t *testing.T) {
 				w.must(t, "CLIENT CACHING YES")
 			}
 			w.must(t, line)
-			w.must(t, "PING") // the push is behind the answer
+			w.must(t, "PING") // the push comes after the reply
 			return len(w.pushes)
 		}
 		count := 0
@@ -142,7 +142,7 @@ func TestWindowsAreNotKept(t *testing.T) {
 	}
 }
 
-// TestWrongPasswords are counted and logged, without the log being filled.
+// TestWrongPasswords: they are counted and logged, without filling the log.
 func TestWrongPasswords(t *testing.T) {
 	var log lockedBuffer
 	s, addr, _ := serveOn(t, newFakeStore(), Config{Password: "right", Log: slog.New(slog.NewTextHandler(&log, nil))}, transports["loops"])
@@ -174,7 +174,7 @@ func TestCountsOfDatabases(t *testing.T) {
 		"BF.MERGE m f", "SET gone 1 PX 1", "DEL m none", "SELECT 9", "SET x 1 PX 200", "SELECT 0", "FLUSHDB", "SET q 1", "SELECT 3", "EXPIRE y -1", "RESTORE",
 	} {
 		w.must(t, line)
-		waitFor(t, func() bool { // names whose time is over are counted for some moments
+		waitFor(t, func() bool { // expired names are counted for some moments
 			var want [databases]int
 			for name := range s.allNames {
 				db, _ := splitName(name)
@@ -183,7 +183,7 @@ func TestCountsOfDatabases(t *testing.T) {
 			return s.keysIn() == want
 		})
 	}
-	waitFor(t, func() bool { return s.keysIn() == [databases]int{0: 1, 3: 2, 5: 1, 9: 1} }) // when two have ended
+	waitFor(t, func() bool { return s.keysIn() == [databases]int{0: 1, 3: 2, 5: 1, 9: 1} }) // when two have expired
 	w.expect(t, "DBSIZE", ":2\r\n")
 	seen := map[string]bool{}
 	for range 200 {

@@ -17,7 +17,7 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// TestGoRedis uses go-redis as it comes, by its calls for Bloom filters.
+// TestGoRedis uses unmodified go-redis, through its calls for Bloom filters.
 func TestGoRedis(t *testing.T) {
 	for _, protocol := range []int{0, 2, 3} { // 0: the client's own choice
 		t.Run(fmt.Sprintf("protocol %d", protocol), func(t *testing.T) {
@@ -127,8 +127,8 @@ func TestGoRedis(t *testing.T) {
 	}
 }
 
-// TestRueidisCache looks at the cache of rueidis: the second read of a key is
-// answered without the server, until somebody changes the key.
+// TestRueidisCache checks the cache of rueidis: the second read of a key is answered
+// without the server, until another client changes the key.
 func TestRueidisCache(t *testing.T) {
 	addr := startServer(t, Config{})
 	var invalidated atomic.Int64
@@ -193,7 +193,7 @@ func TestRueidisCache(t *testing.T) {
 	}
 }
 
-// redisCLI runs redis-cli with what it reads, and returns what it prints.
+// redisCLI runs redis-cli with some input, and returns its output.
 func redisCLI(t *testing.T, addr, input string, args ...string) string {
 	t.Helper()
 	host, port, _ := net.SplitHostPort(addr)
@@ -219,8 +219,8 @@ func runProgram(t *testing.T, name, input string, args ...string) (string, error
 	return out.String(), err
 }
 
-// conversation is every BF command, as people type it, and what redis-cli prints
-// for RESP2 and, where that is another text, for RESP3.
+// conversation is every BF command, as people type it, and what redis-cli prints for
+// RESP2 and, if different, for RESP3.
 var conversation = []struct{ send, want, want3 string }{
 	{"BF.RESERVE f 0.01 100", "OK", ""},
 	{"bf.add f a", "(integer) 1", "(true)"},
@@ -255,7 +255,7 @@ func TestRedisCLI(t *testing.T) {
 		}
 	}
 
-	// Its own modes: lines from a pipe, the protocol from a pipe, and looking round.
+	// Its own modes: lines from a pipe, the protocol from a pipe, and scanning.
 	if got := redisCLI(t, addr, "BF.ADD x 1\nBF.ADD x 2\nSELECT 3\nBF.CARD x\n"); got != "1\n1\nOK\n0\n" {
 		t.Errorf("lines: got %q", got)
 	}

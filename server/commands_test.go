@@ -17,8 +17,8 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// TestCommandRows holds the table: a name stands there once, in lower case, behind
-// its parent if it has one, with texts if COMMAND lists it; and no text is left over.
+// TestCommandRows checks the table: each name appears once, in lower case, after its
+// parent if it has one, with texts if COMMAND lists it; and no text is left over.
 func TestCommandRows(t *testing.T) {
 	rows := map[string]bool{}
 	for _, r := range commandRows {
@@ -207,7 +207,7 @@ func TestDumpRestore(t *testing.T) {
 	}
 }
 
-// invalidated are the names that pushes have declared changed; "*" means all.
+// invalidated returns the names that pushes have declared changed; "*" means all.
 func invalidated(pushes []resp.Reply) (names []string) {
 	for _, push := range pushes {
 		if push.Items[1].Kind == resp.Null {
@@ -234,8 +234,8 @@ func TestTracking(t *testing.T) {
 	addr := startServer(t, Config{})
 	reader, writer := connect(t, addr), connect(t, addr)
 	reader.must(t, "HELLO 3")
-	// quiet is that nothing comes: what would have come is before the reply of a
-	// command that was sent after the writer's was answered, as both are of one push.
+	// With no want, nothing may arrive: a push would precede the reply to a command
+	// that was sent after the writer's reply.
 	check := func(what string, want ...string) {
 		t.Helper()
 		got := reader.pushed(t, len(want))
@@ -354,8 +354,7 @@ func TestSave(t *testing.T) {
 	}
 }
 
-// interrupted is a store in which somebody writes a key just when a client has
-// looked at it.
+// interrupted is a store in which another client writes a key just after it was read.
 type interrupted struct {
 	store.Store
 	meanwhile func(name []byte)
@@ -367,7 +366,7 @@ func (s *interrupted) Kind(name []byte) (store.Kind, time.Time) {
 	return kind, ends
 }
 
-// TestTrackingMeanwhile: what changes between the read and its reply is told.
+// TestTrackingMeanwhile: a change between the read and its reply is reported.
 func TestTrackingMeanwhile(t *testing.T) {
 	local, err := store.OpenLocal(store.LocalConfig{})
 	if err != nil {
@@ -393,8 +392,8 @@ func TestTrackingMeanwhile(t *testing.T) {
 	}
 }
 
-// TestTrackingRaces reads keys and remembers them as a client with a cache does,
-// while others write them. Whatever it remembers in the end has to be true.
+// TestTrackingRaces reads keys and caches them as clients do, while others write them.
+// Whatever is cached in the end must be true.
 func TestTrackingRaces(t *testing.T) {
 	const keys, writers, rounds = 4, 3, 200
 	addr := startServer(t, Config{Loops: 4})
@@ -459,8 +458,8 @@ func TestTrackingRaces(t *testing.T) {
 	}
 }
 
-// TestTrackingTable fills the table of what was read: its size stays bounded, and
-// every name that falls out of it is declared changed.
+// TestTrackingTable fills the table of names read: its size stays bounded, and every
+// name that is evicted is declared changed.
 func TestTrackingTable(t *testing.T) {
 	s := &Server{}
 	limits := DefaultLimits()
@@ -555,7 +554,7 @@ func TestMatches(t *testing.T) {
 			t.Errorf("matches(%q, %q) = %v, want %v", tt.pattern, tt.text, got, tt.want)
 		}
 	}
-	// Patterns that are slow for those who try everything.
+	// Patterns on which backtracking is slow.
 	long, most := strings.Repeat("a", 60_000), 2*time.Second
 	if raceEnabled {
 		most *= 10
@@ -574,8 +573,7 @@ func TestMatches(t *testing.T) {
 	}
 }
 
-// matchesSlowly is matches as Redis has it: it tries what a star can take, one after
-// the other.
+// matchesSlowly is matches as in Redis: it tries every length that a star can match.
 func matchesSlowly(pattern, text string) bool {
 	if pattern == "" {
 		return text == ""
@@ -591,7 +589,7 @@ func matchesSlowly(pattern, text string) bool {
 }
 
 // TestMatchesAsSlowly compares with that, for patterns and texts of few letters, so
-// that they fit often.
+// that they match often.
 func TestMatchesAsSlowly(t *testing.T) {
 	random, fit := rand.New(rand.NewPCG(1, 2)), 0
 	word := func(letters string, most int) string {
@@ -603,7 +601,7 @@ func TestMatchesAsSlowly(t *testing.T) {
 	}
 	for range 50_000 {
 		pattern, text := word(`ab**?[]^-\`, 10), word("ab-", 12)
-		if random.IntN(10) == 0 { // more than a word of elements
+		if random.IntN(10) == 0 { // more elements than bits in a word
 			pattern = "*" + strings.Repeat("?[ab]a", 30) + pattern
 			text = strings.Repeat("aba", 32) + text
 		}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFewFiles: there are no more clients than descriptors for them, and some are
-// left for the store.
+// TestFewFiles: there are no more clients than descriptors for them, and some remain
+// for the store.
 func TestFewFiles(t *testing.T) {
 	var before unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
@@ -29,8 +29,8 @@ func TestFewFiles(t *testing.T) {
 	}
 }
 
-// TestManyHTTPConnections: connections that wait for nothing make room for new ones,
-// so that all are served.
+// TestManyHTTPConnections: idle connections make room for new ones, so that all are
+// served.
 func TestManyHTTPConnections(t *testing.T) {
 	s := newQuiet(t, newFakeStore(), Config{})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -76,7 +76,8 @@ func (c *fakeConn) RemoteAddr() net.Addr {
 }
 func (c *fakeConn) Close() error { c.closed = true; return nil }
 
-// TestServeLoading asks over HTTP before there is a server, and then it.
+// TestServeLoading sends HTTP requests before there is a server, and then to the
+// server.
 func TestServeLoading(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -109,10 +110,10 @@ func TestServeLoading(t *testing.T) {
 	s.Shutdown(t.Context())
 }
 
-// TestHTTPLimit fills the room with connections of strangers: they do not keep this
-// machine out, nor new ones, unless all are busy.
+// TestHTTPLimit fills the limit with connections from other machines: they keep out
+// neither this machine nor new ones, unless all are busy.
 func TestHTTPLimit(t *testing.T) {
-	l := newHTTPLimit(20) // 10 of strangers
+	l := newHTTPLimit(20) // 10 from other machines
 	open := func(from string, state http.ConnState) *fakeConn {
 		c := &fakeConn{from: from}
 		l.state(c, http.StateNew)
@@ -160,8 +161,8 @@ func TestHTTPLimit(t *testing.T) {
 	}
 }
 
-// TestOtherSites: a page of another site cannot make a browser ask, but it may have
-// a link.
+// TestOtherSites: a page of another site cannot make a browser send requests, but it
+// may have a link.
 func TestOtherSites(t *testing.T) {
 	h := newQuiet(t, newFakeStore(), Config{}).HTTPHandler(HTTPConfig{})
 	for _, tt := range []struct {

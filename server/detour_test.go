@@ -16,13 +16,13 @@ import (
 	"github.com/bloomery/bloom/internal/resp"
 )
 
-// payloadOf is what DUMP answers with.
+// payloadOf returns the reply of DUMP.
 func (w *wire) payloadOf(t testing.TB, name string) string {
 	t.Helper()
 	return w.ask(t, "DUMP", name).Text
 }
 
-// begin sends a command that the store holds, and waits until it does.
+// begin sends a command that the store will block, and waits until it is blocked.
 func (w *wire) begin(t testing.TB, h *hold, args ...string) {
 	t.Helper()
 	w.send(t, command(args...))
@@ -33,7 +33,7 @@ func (w *wire) begin(t testing.TB, h *hold, args ...string) {
 	}
 }
 
-// wantNow asks for what has to be answered at once, whatever others do.
+// wantNow sends commands that must be answered at once, whatever other clients do.
 func (w *wire) wantNow(t testing.TB, want string, args ...string) {
 	t.Helper()
 	w.send(t, command(args...))
@@ -47,8 +47,8 @@ func (w *wire) wantNow(t testing.TB, want string, args ...string) {
 	}
 }
 
-// TestNobodyWaits holds every command that may take long, in the store: others are
-// answered at once, on the same loop, also those that nobody may be beside.
+// TestNobodyWaits blocks each command that may take long, in the store: others are
+// answered at once, on the same loop, including those that run alone.
 func TestNobodyWaits(t *testing.T) {
 	eachTransport(t, Config{Loops: 1}, func(t *testing.T, s *Server, st *fakeStore, addr string) {
 		w, other := connect(t, addr), connect(t, addr)
@@ -103,7 +103,7 @@ func TestNobodyWaitsForSave(t *testing.T) {
 	}
 }
 
-// TestManyArguments: a command is long that has many arguments.
+// TestManyArguments: a command with many arguments is a long command.
 func TestManyArguments(t *testing.T) {
 	eachTransport(t, Config{}, func(t *testing.T, _ *Server, st *fakeStore, addr string) {
 		w := connect(t, addr)
@@ -134,12 +134,12 @@ func TestManyArguments(t *testing.T) {
 	})
 }
 
-// TestDetourKeepsOrder sends long commands and short ones as one pipeline, cut at
-// random places: the answers are those of sending one after the other.
+// TestDetourKeepsOrder sends long commands and short ones as one pipeline, split at
+// random places: the replies are those of sending them one by one.
 func TestDetourKeepsOrder(t *testing.T) {
 	eachTransport(t, Config{}, func(t *testing.T, s *Server, st *fakeStore, addr string) {
 		source := connect(t, addr)
-		source.expect(t, "BF.RESERVE big 0.001 40000", "+OK\r\n") // dumps longer than what is read at once
+		source.expect(t, "BF.RESERVE big 0.001 40000", "+OK\r\n") // dumps longer than one read
 		source.ask(t, numbered("key", 1000, "BF.MADD", "big")...)
 		header := source.ask(t, "BF.SCANDUMP", "big", "0").Items[1].Text
 		chunk := source.ask(t, "BF.SCANDUMP", "big", "1")
@@ -206,8 +206,8 @@ func commonPrefix(a, b string) int {
 	return min(len(a), len(b))
 }
 
-// TestDetourKilled kills a client, and cuts another's connection, while their commands
-// are under way: nothing more of theirs is executed, and they are forgotten.
+// TestDetourKilled kills a client, and resets another's connection, while their
+// commands are under way: nothing more from them is executed, and they are forgotten.
 func TestDetourKilled(t *testing.T) {
 	eachTransport(t, Config{Loops: 1}, func(t *testing.T, s *Server, st *fakeStore, addr string) {
 		other := connect(t, addr)
@@ -234,7 +234,7 @@ func TestDetourKilled(t *testing.T) {
 	})
 }
 
-// TestDetourOfHalfClosed sends a long command and the end of what it will ever send.
+// TestDetourOfHalfClosed sends a long command and shuts its side of the connection.
 func TestDetourOfHalfClosed(t *testing.T) {
 	eachTransport(t, Config{}, func(t *testing.T, _ *Server, st *fakeStore, addr string) {
 		w := connect(t, addr)
@@ -254,8 +254,8 @@ func TestDetourOfHalfClosed(t *testing.T) {
 	})
 }
 
-// TestShutdownWaits: what is under way at the end of the server is finished, and what
-// came behind it executed.
+// TestShutdownWaits: a command that is under way at shutdown is finished, and those
+// received after it are executed.
 func TestShutdownWaits(t *testing.T) {
 	eachTransport(t, Config{}, func(t *testing.T, s *Server, st *fakeStore, addr string) {
 		w := connect(t, addr)
@@ -286,7 +286,7 @@ func TestShutdownWaits(t *testing.T) {
 	})
 }
 
-// TestShutdownEnds: a command that does not end does not keep the server for ever.
+// TestShutdownEnds: a command that never ends does not keep the server running.
 func TestShutdownEnds(t *testing.T) {
 	t.Parallel() // it waits
 	eachTransport(t, Config{}, func(t *testing.T, s *Server, st *fakeStore, addr string) {
@@ -308,7 +308,7 @@ func TestShutdownEnds(t *testing.T) {
 	})
 }
 
-// TestIdleDetour: who waits for a long command is not idle.
+// TestIdleDetour: a client that waits for a long command is not idle.
 func TestIdleDetour(t *testing.T) {
 	t.Parallel() // it waits
 	eachTransport(t, Config{Limits: Limits{Idle: time.Second}}, func(t *testing.T, _ *Server, st *fakeStore, addr string) {
@@ -324,7 +324,7 @@ func TestIdleDetour(t *testing.T) {
 	})
 }
 
-// TestDetourLimit begins more long commands than may be executed at a time.
+// TestDetourLimit sends more long commands than may run at a time.
 func TestDetourLimit(t *testing.T) {
 	eachTransport(t, Config{}, func(t *testing.T, s *Server, st *fakeStore, addr string) {
 		other := connect(t, addr)
@@ -356,8 +356,8 @@ func TestDetourLimit(t *testing.T) {
 	})
 }
 
-// TestRestoreIsOneStep looks at the names while a filter is being restored: it is not
-// there, and then it is.
+// TestRestoreIsOneStep lists the names while a filter is being restored: it is absent,
+// and then it is there.
 func TestRestoreIsOneStep(t *testing.T) {
 	eachTransport(t, Config{}, func(t *testing.T, s *Server, st *fakeStore, addr string) {
 		w, other := connect(t, addr), connect(t, addr)
@@ -405,8 +405,8 @@ func TestRestoreIsOneStep(t *testing.T) {
 	})
 }
 
-// TestWatchedMeanwhile: a transaction fails if a long command is changing what it has
-// watched, whenever it has begun to.
+// TestWatchedMeanwhile: a transaction fails if a long command is changing what it
+// watches, whichever began first.
 func TestWatchedMeanwhile(t *testing.T) {
 	eachTransport(t, Config{}, func(t *testing.T, _ *Server, st *fakeStore, addr string) {
 		w, early, late, after := connect(t, addr), connect(t, addr), connect(t, addr), connect(t, addr)
@@ -433,8 +433,8 @@ func TestWatchedMeanwhile(t *testing.T) {
 	})
 }
 
-// TestDetourInvalidates: a client that tracks is told of what a long command has
-// written, behind its own replies; and its reads by long commands are noted.
+// TestDetourInvalidates: a tracking client is notified of what a long command has
+// written, after its own replies; and its reads by long commands are noted.
 func TestDetourInvalidates(t *testing.T) {
 	eachTransport(t, Config{}, func(t *testing.T, _ *Server, st *fakeStore, addr string) {
 		w, other := connect(t, addr), connect(t, addr)
@@ -453,7 +453,7 @@ func TestDetourInvalidates(t *testing.T) {
 		w.begin(t, h, "DUMP", "a")
 		other.expect(t, "BF.ADD a another", ":1\r\n")
 		letGo()
-		if reply := w.read(t); reply.Kind == resp.Push { // it comes behind
+		if reply := w.read(t); reply.Kind == resp.Push { // it comes after the reply
 			t.Errorf("the first reply is %v, want the dump", reply)
 		}
 		if reply := w.read(t); reply.Kind != resp.Push {
@@ -462,8 +462,8 @@ func TestDetourInvalidates(t *testing.T) {
 	})
 }
 
-// TestMergeMeanwhile lets many merge into one new name, while others make and drop it:
-// whatever happens, only whole filters are seen under it, and nothing is left behind.
+// TestMergeMeanwhile has many clients merge into one new name, while others create and
+// delete it: only complete filters are ever seen under it, and nothing is left behind.
 func TestMergeMeanwhile(t *testing.T) {
 	st := openLocal(t, 0)
 	s, addr, _ := serveOn(t, st, Config{}, transports["loops"])
@@ -503,8 +503,8 @@ func TestMergeMeanwhile(t *testing.T) {
 	}
 }
 
-// TestDetourStress lets clients pipeline long and short commands, be killed and cut
-// their connections, over both transports. Its sense is under the race detector.
+// TestDetourStress has clients pipeline long and short commands, be killed and reset
+// their connections, over both transports. It is meant for the race detector.
 func TestDetourStress(t *testing.T) {
 	for name, wrap := range transports {
 		t.Run(name, func(t *testing.T) {
@@ -621,8 +621,8 @@ func stressed(t *testing.T, addr string, random *rand.Rand, payload string) {
 	}
 }
 
-// TestDetourCopies: an argument that needs room again and again arrives whole, byte by
-// byte as it was sent, and goes back.
+// TestDetourCopies: an argument whose buffer grows many times arrives intact, and is
+// returned byte for byte.
 func TestDetourCopies(t *testing.T) {
 	eachTransport(t, Config{}, func(t *testing.T, _ *Server, _ *fakeStore, addr string) {
 		w := connect(t, addr)

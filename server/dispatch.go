@@ -190,7 +190,7 @@ const groupRefused = "refused"
 const (
 	textNoScripts     = "ERR there are no scripts here: send the commands themselves, between MULTI and EXEC if they belong together"
 	textNoReplication = "ERR there is no replication here: copy filters by BF.SCANDUMP or DUMP, " +
-		"or the directory of the data while the server is down"
+		"or the data directory while the server is stopped"
 	textNoChannels = "ERR there are no channels here"
 	textNoMonitor  = "ERR MONITOR is not supported: see the metrics and the log"
 	textNoSwapDB   = "ERR databases cannot be exchanged; BF.SWAP exchanges two filters"

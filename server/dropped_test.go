@@ -8,8 +8,8 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// dropsOnOpen drops a filter just after it was opened, as another client may, so many
-// times.
+// dropsOnOpen drops a filter just after it was opened, as another client may, a number
+// of times.
 type dropsOnOpen struct {
 	store.Store
 	times int
@@ -24,8 +24,8 @@ func (s *dropsOnOpen) Open(name []byte) (store.Filter, error) {
 	return filter, err
 }
 
-// TestDroppedMeanwhile: a filter that is dropped between its name being looked up and
-// its use has no keys; who adds to it gets another one, as if the adds had come later.
+// TestDroppedMeanwhile: a filter that is dropped between lookup and use has no keys;
+// adds go to a new one, as if they had come later.
 func TestDroppedMeanwhile(t *testing.T) {
 	local, err := store.OpenLocal(store.LocalConfig{})
 	if err != nil {
@@ -53,7 +53,7 @@ func TestDroppedMeanwhile(t *testing.T) {
 	}
 }
 
-// flushesOnLoad deletes all when the first chunk of a filter has come, as another
+// flushesOnLoad deletes all names when the first chunk of a filter arrives, as another
 // client may.
 type flushesOnLoad struct{ *store.Local }
 
@@ -65,8 +65,8 @@ func (s flushesOnLoad) Load(ctx context.Context, name string, header []byte) (st
 	return filter, err
 }
 
-// TestFlushedMeanwhile: a RESTORE or BF.MERGE under which all names are deleted makes
-// nothing, and says why.
+// TestFlushedMeanwhile: a RESTORE or BF.MERGE during which all names are deleted
+// creates nothing, and says why.
 func TestFlushedMeanwhile(t *testing.T) {
 	const want = "-ERR all keys were deleted while this one was being made: send the command again\r\n"
 	local := openLocal(t, 0)

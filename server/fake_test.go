@@ -15,27 +15,27 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// fakeStore is a store that does what tests tell it: it refuses memory, fails to
-// commit, counts. Its filters are chains of RedisBloom's kind whatever was asked.
+// fakeStore is a store that tests control: it refuses memory, fails to commit, counts.
+// Its filters are always chains of RedisBloom's kind.
 type fakeStore struct {
 	mu     sync.RWMutex
 	values map[string]any // *fakeFilter or []byte
 
-	limit   uint64 // of a filter, zero: none; set before the store is served
+	limit   uint64 // of a filter; zero: none; set before the store is served
 	commits atomic.Int64
 	failure atomic.Pointer[error] // of Commit
 	calls   atomic.Int64          // of Add and Contains
-	hold    atomic.Pointer[hold]  // of what takes long
+	hold    atomic.Pointer[hold]  // for calls that take long
 }
 
-// A hold makes calls that take long take longer: until it is let go.
+// A hold blocks calls that take long until it is released.
 type hold struct {
-	entered chan struct{} // yields for each that has begun
+	entered chan struct{} // yields for each call that has begun
 	end     chan struct{}
 }
 
-// holdLong makes calls wait that take long with large filters. letGo ends that; the
-// test's end does, too.
+// holdLong blocks calls that take long with large filters, until letGo is called or the
+// test ends.
 func (s *fakeStore) holdLong(t testing.TB) (h *hold, letGo func()) {
 	h = &hold{make(chan struct{}, 100), make(chan struct{})}
 	s.hold.Store(h)
@@ -47,7 +47,7 @@ func (s *fakeStore) holdLong(t testing.TB) (h *hold, letGo func()) {
 	return h, letGo
 }
 
-// long is called by what takes long.
+// long is called by methods that take long.
 func (s *fakeStore) long() {
 	if h := s.hold.Load(); h != nil {
 		h.entered <- struct{}{}

@@ -15,8 +15,8 @@ import (
 	"github.com/bloomery/bloom/internal/resp"
 )
 
-// TestHalfClosed asks for more than the kernel keeps, and says that it will send
-// nothing more, before it reads: all of the replies come, and then the end.
+// TestHalfClosed requests more than the kernel buffers, and shuts its side before it
+// reads: all replies arrive, and then the end.
 func TestHalfClosed(t *testing.T) {
 	eachTransport(t, Config{}, func(t *testing.T, s *Server, _ *fakeStore, addr string) {
 		const commands = 64
@@ -44,8 +44,8 @@ func TestHalfClosed(t *testing.T) {
 	})
 }
 
-// TestShutdownSlowReader stops the server while a client that has said QUIT has
-// much to read yet.
+// TestShutdownSlowReader stops the server while a client that has sent QUIT still has
+// much to read.
 func TestShutdownSlowReader(t *testing.T) {
 	const commands = 40
 	value := strings.Repeat("x", 256<<10)
@@ -74,8 +74,8 @@ func TestShutdownSlowReader(t *testing.T) {
 	}
 }
 
-// lateListener has connections that are not read before the channel is closed, as of
-// a process that gets no turn.
+// lateListener has connections that are not read before the channel is closed, as in a
+// process that is not scheduled.
 type lateListener struct {
 	net.Listener
 	turn chan struct{}
@@ -96,8 +96,8 @@ func (c lateConn) Read(into []byte) (int, error) {
 	return c.Conn.Read(into)
 }
 
-// TestShutdownLate stops a server that has not looked for longer than drainTime at
-// what has come: it is answered.
+// TestShutdownLate stops a server that has not read its input for longer than
+// drainTime: the input is answered.
 func TestShutdownLate(t *testing.T) {
 	turn := make(chan struct{})
 	s, addr, _ := serveOn(t, newFakeStore(), Config{}, func(l net.Listener) net.Listener { return lateListener{l, turn} })
@@ -142,8 +142,8 @@ func TestShutdownBusy(t *testing.T) {
 	}
 }
 
-// TestIdleBelowSecond is a limit that event loops, which count seconds, must not
-// take for none.
+// TestIdleBelowSecond sets a limit that event loops, which count in seconds, must not
+// round to none.
 func TestIdleBelowSecond(t *testing.T) {
 	t.Parallel() // it waits
 	eachTransport(t, Config{Limits: Limits{Idle: 300 * time.Millisecond}}, func(t *testing.T, _ *Server, _ *fakeStore, addr string) {
@@ -153,9 +153,9 @@ func TestIdleBelowSecond(t *testing.T) {
 	})
 }
 
-// TestManySlowConnections has as many connections as are allowed, each with the
-// beginning of a command that never ends: they take little memory, the next one is
-// refused, and one of them is served as if it were alone.
+// TestManySlowConnections opens as many connections as are allowed, each with an
+// incomplete command: they take little memory, the next one is refused, and one of them
+// is served as if it were alone.
 func TestManySlowConnections(t *testing.T) {
 	const most = 16 << 10 // bytes for each
 	count := DefaultLimits().Clients
@@ -177,7 +177,7 @@ func TestManySlowConnections(t *testing.T) {
 	before := heap()
 	conns := make([]net.Conn, count)
 	for i := range conns {
-		// Many addresses of this machine, as each has so many ports only.
+		// Many addresses of this machine, as the ports of each are limited.
 		from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+i%8))}
 		conn, err := (&net.Dialer{LocalAddr: from}).Dial("tcp", addr)
 		if err != nil {
@@ -190,7 +190,7 @@ func TestManySlowConnections(t *testing.T) {
 		}
 	}
 	waitFor(t, func() bool { return s.clientCount() == count })
-	for _, conn := range conns { // a byte of each
+	for _, conn := range conns { // a byte on each
 		fmt.Fprint(conn, "x")
 	}
 	first := &wire{Conn: conns[0]}
@@ -211,8 +211,7 @@ func TestManySlowConnections(t *testing.T) {
 	waitFor(t, func() bool { return s.clientCount() == 0 })
 }
 
-// TestDescriptors connects, and ends connections in every way: no descriptor is
-// left.
+// TestDescriptors opens connections and closes them in every way: no descriptor leaks.
 func TestDescriptors(t *testing.T) {
 	open := func() int {
 		entries, err := os.ReadDir("/proc/self/fd")

@@ -14,8 +14,8 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// packedDump is what Redis answers to DUMP of a filter without keys, whose bits are
-// compressed by LZF: nearly a 90th of them.
+// packedDump is Redis's reply to DUMP for a filter without keys, whose bits LZF
+// compresses to nearly a 90th.
 func packedDump(t *testing.T, keys uint64) (payload []byte, bits uint64) {
 	t.Helper()
 	c, err := redisbloom.New(redisbloom.Config{Keys: keys})
@@ -33,7 +33,7 @@ func packedDump(t *testing.T, keys uint64) (payload []byte, bits uint64) {
 	if !ok {
 		t.Fatal("there are no bits")
 	}
-	packed := []byte{0, 0} // a zero as it is, and then again and again what is one back
+	packed := []byte{0, 0} // a literal zero, and then repeated copies from one byte back
 	left := size - 1
 	for ; left >= 264; left -= 264 {
 		packed = append(packed, 0xe0, 255, 0)
@@ -47,8 +47,8 @@ func packedDump(t *testing.T, keys uint64) (payload []byte, bits uint64) {
 	return binary.LittleEndian.AppendUint64(payload, sum), size
 }
 
-// TestRestoreIsGranted: what RESTORE unpacks is refused with its bytes, before it
-// takes memory for them, and the accounts are as they were.
+// TestRestoreIsGranted: a RESTORE that would unpack too much is refused with the number
+// of bytes, before it allocates them, and the accounts are unchanged.
 func TestRestoreIsGranted(t *testing.T) {
 	payload, size := packedDump(t, 60_000_000)
 	if size < 64<<20 || uint64(len(payload)) > size/80 {
@@ -82,7 +82,7 @@ func TestRestoreIsGranted(t *testing.T) {
 		w.must(t, "DEL f")
 		used, _ := local.Usage()
 		for deadline := time.Now().Add(time.Minute); used != 0 && time.Now().Before(deadline); used, _ = local.Usage() {
-			time.Sleep(time.Millisecond) // unmapping may take its time
+			time.Sleep(time.Millisecond) // unmapping may take a while
 		}
 		if used != 0 {
 			t.Errorf("%s: %d bytes stay taken", tt.name, used)

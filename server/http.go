@@ -133,11 +133,11 @@ func (h *web) checkHost(next http.Handler) http.Handler {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		w.Header().Set("Cache-Control", "no-store")
 		if h.server.config.Password == "" && !h.isOurs(r.Host) {
-			http.Error(w, "this server is not known as "+clip([]byte(r.Host))+": ask it by its address, or start it with that name as --http-host", http.StatusForbidden)
+			http.Error(w, "unknown host "+clip([]byte(r.Host))+": use the server's address, or start the server with this name as --http-host", http.StatusForbidden)
 			return
 		}
 		if site := r.Header.Get("Sec-Fetch-Site"); site == "cross-site" && r.Header.Get("Sec-Fetch-Mode") != "navigate" {
-			http.Error(w, "a page of another site has asked for this", http.StatusForbidden)
+			http.Error(w, "refused: a page of another site sent this request", http.StatusForbidden)
 			return
 		}
 		next.ServeHTTP(w, r)
@@ -170,7 +170,7 @@ func (h *web) private(next http.Handler) http.Handler {
 			}
 			if !given || !full && !read {
 				w.Header().Set("WWW-Authenticate", `Basic realm="bloomery", charset="UTF-8"`)
-				http.Error(w, "give the server's password by basic authentication, with any user", http.StatusUnauthorized)
+				http.Error(w, "send the server's password by basic authentication, with any user", http.StatusUnauthorized)
 				return
 			}
 		}

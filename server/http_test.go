@@ -18,7 +18,7 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// newQuiet is a server that logs nothing.
+// newQuiet returns a server that logs nothing.
 func newQuiet(t *testing.T, st store.Store, config Config) *Server {
 	t.Helper()
 	config.Log = slog.New(slog.DiscardHandler)
@@ -29,7 +29,7 @@ func newQuiet(t *testing.T, st store.Store, config Config) *Server {
 	return s
 }
 
-// get asks the handler for a path, with more to the request by change.
+// get requests a path from the handler; change may modify the request.
 func get(h http.Handler, path string, change func(*http.Request)) (code int, body string) {
 	r := httptest.NewRequest("GET", "http://127.0.0.1:6381"+path, nil)
 	if change != nil {
@@ -63,7 +63,7 @@ func TestHTTPHosts(t *testing.T) {
 		{"localhost.evil.example", 403},
 		{"127.0.0.1.evil.example", 403},
 		{"notlocalhost", 403},
-		{"", 200}, // of HTTP/1.0, which no browser speaks
+		{"", 200}, // HTTP/1.0, which no browser speaks
 	} {
 		for _, path := range []string{"/healthz", "/metrics", "/api/filters"} {
 			code, body := get(open, path, func(r *http.Request) { r.Host = tt.host })
@@ -107,7 +107,7 @@ func TestHTTPPassword(t *testing.T) {
 			t.Errorf("%s as %q with %q: %d %.80q, want %d", tt.path, tt.user, tt.password, code, body, tt.want)
 		}
 	}
-	// A password to read that is empty opens nothing.
+	// An empty read-only password grants nothing.
 	h = newQuiet(t, newFakeStore(), Config{Password: "all"}).HTTPHandler(HTTPConfig{})
 	if code, _ := get(h, "/metrics", func(r *http.Request) { r.SetBasicAuth("readonly", "") }); code != 401 {
 		t.Errorf("/metrics with an empty password: %d, want 401", code)
@@ -282,7 +282,7 @@ func talk(t *testing.T, s *Server, commands ...string) (replies []string) {
 		replies = append(replies, strings.TrimSpace(line))
 		var n int
 		if _, err := fmt.Sscanf(line, "*%d", &n); err == nil {
-			for range n { // of integers
+			for range n { // for integers
 				r.ReadString('\n')
 			}
 		}

@@ -80,7 +80,7 @@ func TestLimitsOfCommands(t *testing.T) {
 	})
 }
 
-// TestLimitOutputBytes asks for more than it reads.
+// TestLimitOutputBytes requests more than it reads.
 func TestLimitOutputBytes(t *testing.T) {
 	config := Config{Limits: Limits{OutputBytes: 8 << 20}}
 	eachTransport(t, config, func(t *testing.T, s *Server, _ *fakeStore, addr string) {
@@ -93,7 +93,7 @@ func TestLimitOutputBytes(t *testing.T) {
 	})
 }
 
-// TestSlowReader takes its replies late, but within the limit: all come.
+// TestSlowReader reads its replies late, but within the limit: all arrive.
 func TestSlowReader(t *testing.T) {
 	eachTransport(t, Config{}, func(t *testing.T, s *Server, _ *fakeStore, addr string) {
 		w := connect(t, addr)
@@ -122,7 +122,7 @@ func TestLimitIdle(t *testing.T) {
 	})
 }
 
-// TestLimitMemory is the store's limit, in the server's words.
+// TestLimitMemory checks the server's errors for the store's limit.
 func TestLimitMemory(t *testing.T) {
 	for name, wrap := range transports {
 		t.Run(name, func(t *testing.T) {
@@ -178,7 +178,7 @@ func TestHostileMemory(t *testing.T) {
 			t.Errorf("200 connections that sent next to nothing take %d bytes", grown)
 		}
 		for _, w := range wires {
-			w.Close() // half open
+			w.Close() // half closed
 		}
 		waitFor(t, func() bool { return s.clientCount() <= 2 })
 	})
@@ -191,8 +191,8 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestLongCommands sends commands that are longer than what is read at once, and
-// pieces of the next behind them.
+// TestLongCommands sends commands that are longer than one read, followed by pieces of
+// the next.
 func TestLongCommands(t *testing.T) {
 	eachTransport(t, Config{}, func(t *testing.T, _ *Server, _ *fakeStore, addr string) {
 		w := connect(t, addr)
@@ -223,8 +223,8 @@ func TestLongCommands(t *testing.T) {
 	})
 }
 
-// TestLongArgumentInPieces has a long argument come slowly, be cut off, and have
-// commands behind it, and expects others to be served meanwhile.
+// TestLongArgumentInPieces sends a long argument slowly, cut off, and followed by
+// commands, and expects other clients to be served meanwhile.
 func TestLongArgumentInPieces(t *testing.T) {
 	eachTransport(t, Config{Loops: 1}, func(t *testing.T, s *Server, _ *fakeStore, addr string) {
 		other, w := connect(t, addr), connect(t, addr)

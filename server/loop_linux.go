@@ -120,7 +120,7 @@ func (s *Server) newSocket(c *Client, conn net.Conn) (transport, bool) {
 	}
 	l, err := s.nextLoop()
 	if err != nil {
-		s.log.Warn("no event loop, so connections get goroutines", "error", err)
+		s.log.Warn("no event loop: each connection gets a goroutine", "error", err)
 		unix.Close(fd)
 		return nil, false
 	}

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// newTestLoop makes a loop that does not run, and a socket of it with the other
-// end of its connection.
+// newTestLoop makes a loop that does not run, one of its sockets, and the other end of
+// the socket's connection.
 func newTestLoop(t *testing.T) (l *loop, k *socket, peer int) {
 	t.Helper()
 	s, err := New(newFakeStore(), Config{})
@@ -41,8 +41,7 @@ func newTestLoop(t *testing.T) (l *loop, k *socket, peer int) {
 	return l, k, pair[1]
 }
 
-// TestReadTwice reads twice before the batch ends: what is executed once is not
-// executed again.
+// TestReadTwice reads twice before the batch ends: nothing is executed twice.
 func TestReadTwice(t *testing.T) {
 	l, k, peer := newTestLoop(t)
 	whole := command("ECHO", "a")
@@ -58,8 +57,8 @@ func TestReadTwice(t *testing.T) {
 	}
 }
 
-// TestReadClosed lets the end of a batch, which makes room for what is read, close
-// the very socket: its descriptor is not read, as it may be another's.
+// TestReadClosed has the end of a batch, which frees the read buffer, close the socket
+// that is to be read: its descriptor is not read, as it may have been reused.
 func TestReadClosed(t *testing.T) {
 	l, k, _ := newTestLoop(t)
 	l.used = len(l.room)
@@ -73,7 +72,7 @@ func TestReadClosed(t *testing.T) {
 	}
 }
 
-// TestNoLoopsAfterShutdown: nobody would end them.
+// TestNoLoopsAfterShutdown: nothing would stop them.
 func TestNoLoopsAfterShutdown(t *testing.T) {
 	s, err := New(newFakeStore(), Config{})
 	if err != nil {
@@ -85,8 +84,8 @@ func TestNoLoopsAfterShutdown(t *testing.T) {
 	}
 }
 
-// TestAwayDoesNotSpin: epoll tells that the other side of a client on a detour is gone
-// at most once; by level it would tell again and again.
+// TestAwayDoesNotSpin: epoll reports at most once that the other side of a client on a
+// detour is gone; level-triggered, it would report it forever.
 func TestAwayDoesNotSpin(t *testing.T) {
 	l, k, peer := newTestLoop(t)
 	k.away = true
@@ -112,7 +111,7 @@ func TestAwayDoesNotSpin(t *testing.T) {
 	}
 }
 
-// TestSendBytes: one that takes much does not keep the loop.
+// TestSendBytes: a fast reader does not monopolize the loop.
 func TestSendBytes(t *testing.T) {
 	l, k, peer := newTestLoop(t)
 	unix.SetNonblock(peer, false)
@@ -122,7 +121,7 @@ func TestSendBytes(t *testing.T) {
 			n, _ = unix.Read(peer, room)
 		}
 	}()
-	unix.SetNonblock(int(k.fd), false) // so all would be taken
+	unix.SetNonblock(int(k.fd), false) // so all would be accepted
 	if n := l.send(k, make([]byte, 4*sendBytes)); n != sendBytes {
 		t.Errorf("sent %d bytes in one turn, want %d", n, sendBytes)
 	}

@@ -132,8 +132,8 @@ func TestMetricsOfLimits(t *testing.T) {
 	}
 }
 
-// TestMetricTable holds the table, which is what documents are printed from,
-// against what is shown.
+// TestMetricTable compares the table, from which documents are printed, with what is
+// exported.
 func TestMetricTable(t *testing.T) {
 	st := newFakeStore()
 	s := newQuiet(t, st, Config{})
@@ -185,8 +185,8 @@ func (s manyNames) List(cursor uint64, count int) ([]string, uint64) {
 	return s.names[cursor:to], uint64(to)
 }
 
-// TestFilterGauges runs by a clock of its own, so that a slow machine finds no less in
-// the time of a scrape than a fast one.
+// TestFilterGauges runs on a fake clock, so that a slow machine finds as much in the
+// time of a scrape as a fast one.
 func TestFilterGauges(t *testing.T) { synctest.Test(t, testFilterGauges) }
 
 func testFilterGauges(t *testing.T) {
@@ -221,7 +221,7 @@ func testFilterGauges(t *testing.T) {
 		t.Errorf("of none, the largest are %s", got)
 	}
 
-	// Where listing takes too long for one scrape, the next ones go on.
+	// If listing takes too long for one scrape, the next ones continue.
 	st.pause = listTime * 2 / 3
 	g = &filterGauges{store: st, most: 2}
 	start := time.Now()
@@ -315,14 +315,14 @@ func TestHistogram(t *testing.T) {
 	}
 }
 
-// one is a collector of one metric.
+// one is a collector for one metric.
 type one struct{ metric prometheus.Metric }
 
 func (o one) Describe(to chan<- *prometheus.Desc) { to <- o.metric.Desc() }
 func (o one) Collect(to chan<- prometheus.Metric) { to <- o.metric }
 
-// BenchmarkTally is what counting costs a batch of one command, and each further
-// command.
+// BenchmarkTally measures the cost of counting for a batch of one command, and for each
+// further command.
 func BenchmarkTally(b *testing.B) {
 	commands := newTable()
 	add := commands.find([]byte("bf.add"))

@@ -108,7 +108,7 @@ func (c *Client) watchKeys(args [][]byte) {
 	for _, key := range args[1:] {
 		if !c.watch(key) {
 			c.unwatch()
-			c.w.Error("ERR the watched keys take too much memory; they have been forgotten: EXEC or UNWATCH between them")
+			c.w.Error("ERR the watched keys take too much memory and are no longer watched: send EXEC or UNWATCH more often")
 			return
 		}
 	}

@@ -40,8 +40,8 @@ func fastWire(t testing.TB, addr string) *wire {
 	return w
 }
 
-// TestLargeFiltersMove dumps filters that are larger than an item may be, and than
-// what a client could leave unread, and restores them.
+// TestLargeFiltersMove dumps and restores filters that are larger than an item may be,
+// and than a client could leave unread.
 func TestLargeFiltersMove(t *testing.T) {
 	long.Test(t)
 	sizes := []int{29_000_000, 125_000_000} // 34 MiB, 143 MiB
@@ -81,7 +81,7 @@ func TestLargeFiltersMove(t *testing.T) {
 	}
 }
 
-// TestLongChunk loads a chunk that is longer than those that BF.SCANDUMP makes.
+// TestLongChunk loads a chunk that is longer than any that BF.SCANDUMP makes.
 func TestLongChunk(t *testing.T) {
 	addr := startServer(t, Config{})
 	w, asking := fastWire(t, addr), connect(t, addr)
@@ -115,8 +115,8 @@ func TestLongChunk(t *testing.T) {
 	asking.expect(t, "BF.MEXISTS copy a b c", "*3\r\n:1\r\n:1\r\n:0\r\n")
 }
 
-// TestRefusalIsRead sends more than an item may be in one go, as clients do that
-// read afterwards: they read why it is refused, and then the end.
+// TestRefusalIsRead sends an item over the limit in one go, as clients do that read
+// afterwards: they read why it is refused, and then the end.
 func TestRefusalIsRead(t *testing.T) {
 	t.Parallel() // it waits
 	item := bytes.Repeat([]byte("x"), 40<<20)
@@ -137,8 +137,8 @@ func TestRefusalIsRead(t *testing.T) {
 	waitFor(t, func() bool { return s.clientCount() == 0 })
 }
 
-// TestDumpAsLongAsRestore: what DUMP answers, RESTORE takes, and what RESTORE would
-// refuse, DUMP refuses by the name of the limit.
+// TestDumpAsLongAsRestore: RESTORE accepts what DUMP returns, and what RESTORE would
+// refuse, DUMP refuses with the name of the limit.
 func TestDumpAsLongAsRestore(t *testing.T) {
 	local, err := store.OpenLocal(store.LocalConfig{})
 	if err != nil {
@@ -166,9 +166,9 @@ func TestDumpAsLongAsRestore(t *testing.T) {
 	wantLines(t, scrape(t, s, HTTPConfig{}), `bloomery_refused_total{limit="payload-bytes"} 2`)
 }
 
-// TestLimitBufferBytes lets clients send a lot of commands that do not end, or leave
-// replies unread: all together hold no more than the limit, the one that holds most
-// is closed, and others go on.
+// TestLimitBufferBytes has clients send long incomplete commands, or leave replies
+// unread: together they hold no more than the limit, the one that holds the most is
+// closed, and the others continue.
 func TestLimitBufferBytes(t *testing.T) {
 	const limit = 8 << 20
 	for _, what := range []string{"sent", "unread", "queued", "pushed"} {
@@ -223,8 +223,8 @@ func TestBuffersWithinMemory(t *testing.T) {
 	}
 }
 
-// TestRestoreRefusals: a payload whose checksum is wrong was damaged, and one whose
-// checksum is right is another value than a filter.
+// TestRestoreRefusals: a payload with a wrong checksum is damaged, and one with the
+// right checksum may not be a filter.
 func TestRestoreRefusals(t *testing.T) {
 	w := connect(t, startServer(t, Config{}))
 	w.must(t, "BF.ADD k a")

@@ -9,8 +9,8 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// TestHeaderGrowth compares what headers of filters without growth say of it with
-// RedisBloom's: it keeps what it was given. So they do after a restart.
+// TestHeaderGrowth compares the growth in headers of filters without growth with
+// RedisBloom's, which keeps what it was given; also after a restart.
 func TestHeaderGrowth(t *testing.T) {
 	config := store.LocalConfig{Dir: t.TempDir()}
 	local, err := store.OpenLocal(config)
@@ -87,9 +87,9 @@ func TestHeaderGrowth(t *testing.T) {
 	check()
 }
 
-// TestItemsWithoutRoom adds items of which no new one can be taken any more: each is
-// answered, those that are there with 0, as RedisBloom does. Only a filter without
-// growth cuts the answer where it is full.
+// TestItemsWithoutRoom adds items when no new one can be accepted: each is answered,
+// existing ones with 0, as in RedisBloom. Only a filter without growth ends the reply
+// where it is full.
 func TestItemsWithoutRoom(t *testing.T) {
 	const oom = "-OOM problem inserting into filter: "
 	w := connectLocal(t, 16<<10)
@@ -119,8 +119,8 @@ func TestItemsWithoutRoom(t *testing.T) {
 	w.expect(t, "BF.MADD full a b a c d a", "*4\r\n:1\r\n:1\r\n:0\r\n-ERR non scaling filter is full\r\n")
 }
 
-// TestRedisBloomTexts are replies in which this server differed from RedisBloom
-// 2.8.20 and the one of Redis 8 for no reason.
+// TestRedisBloomTexts checks replies that once differed from RedisBloom 2.8.20 and that
+// of Redis 8 for no reason.
 func TestRedisBloomTexts(t *testing.T) {
 	w := connect(t, startServer(t, Config{}))
 	const badRate, rateRange = "-ERR bad error rate\r\n", "-ERR error rate must be in the range (0.000000, 1.000000)\r\n"
@@ -150,8 +150,8 @@ func TestRedisBloomTexts(t *testing.T) {
 	}
 }
 
-// TestMergeMakes merges into a new name: it is made of the same layers, also if the
-// source has grown, and does not end when the source does.
+// TestMergeMakes merges into a new name: it gets the same layers, even if the source
+// has grown, and does not expire when the source does.
 func TestMergeMakes(t *testing.T) {
 	w := connectLocal(t, 1<<30)
 	for _, kind := range []string{"", "LAYOUT PAIRED NONSCALING"} {

@@ -20,8 +20,8 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// A wire is a connection to a server of a test, on which each command is sent
-// when the reply to the one before has come.
+// A wire is a connection to a test's server, on which each command is sent after the
+// reply to the one before.
 type wire struct {
 	net.Conn
 	seen   bytes.Buffer
@@ -49,7 +49,7 @@ func serve(t testing.TB, st store.Store, config Config) string {
 	return listen(t, s)
 }
 
-// listen lets a server serve until the test ends, and returns the address.
+// listen runs a server until the test ends, and returns the address.
 func listen(t testing.TB, s *Server) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -75,7 +75,7 @@ func connect(t testing.TB, addr string) *wire {
 	}
 	t.Cleanup(func() { conn.Close() })
 	w := &wire{Conn: conn}
-	// Byte by byte, so that what is seen ends with the reply that is read.
+	// Byte by byte, so that seen ends with the reply just read.
 	w.reader = resp.NewReplyReader(io.TeeReader(iotest.OneByteReader(bufio.NewReader(conn)), &w.seen), resp.ReplyLimits{})
 	return w
 }
@@ -100,7 +100,7 @@ func (w *wire) raw(command string) (string, error) {
 	}
 }
 
-// command is a command as an array of strings.
+// command returns a command as an array of strings.
 func command(args ...string) string {
 	text := fmt.Sprintf("*%d\r\n", len(args))
 	for _, arg := range args {
@@ -128,7 +128,7 @@ func (w *wire) expect(t testing.TB, line, want string) {
 	}
 }
 
-// words takes a line apart as a shell would: "a b" and 'a b' are one word.
+// words splits a line as a shell would: "a b" and 'a b' are one word.
 func words(t testing.TB, line string) (found []string) {
 	t.Helper()
 	for line = strings.TrimSpace(line); line != ""; line = strings.TrimSpace(line) {
@@ -170,8 +170,8 @@ func unescaped(text string) string {
 	})
 }
 
-// A difference is a reply that is not the recorded one, and what it is instead,
-// as a regular expression for all of it.
+// A difference is a reply that differs from the recorded one: a regular expression for
+// the whole reply, and why.
 type difference struct{ want, why string }
 
 const (
@@ -198,7 +198,7 @@ func helloPattern(head, proto, modules string) string {
 		`\r\n\$2\r\nid\r\n:\d+\r\n\$4\r\nmode\r\n\$10\r\nstandalone\r\n\$4\r\nrole\r\n\$6\r\nmaster\r\n\$7\r\nmodules\r\n` + modules
 }
 
-// differences are all, by the command.
+// differences are all differences, by command.
 var differences = map[string]difference{
 	`BF.RESERVE EXPANSION 0.01 100`: {`\+OK\r\n`, ownKey},
 	`BF.INFO EXPANSION`:             {`(\*10|%5)\r\n(?s:.*)`, ownKey},
@@ -279,8 +279,8 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// TestRepliesOfRedis7 plays what redis-server 7.0.15 answered to options and values
-// that are wrong or unusual.
+// TestRepliesOfRedis7 replays what redis-server 7.0.15 replied to wrong or unusual
+// options and values.
 func TestRepliesOfRedis7(t *testing.T) {
 	text, err := os.ReadFile("testdata/replies-redis-7.0.15.txt")
 	if err != nil {
@@ -314,8 +314,8 @@ func runes(bytes string) string {
 
 var cut = regexp.MustCompile(`\.\.\.\((\d+) bytes\)$`)
 
-// compare returns what is wrong with a reply, or "". Of a recording that was cut,
-// the length has to be right and what there is of the bytes.
+// compare returns what is wrong with a reply, or "". For a truncated recording, the
+// length and the recorded bytes must match.
 func compare(sent, got, recorded string) string {
 	if tail := cut.FindStringSubmatch(recorded); tail != nil {
 		head := unescaped(strings.TrimSuffix(recorded, tail[0]))
@@ -330,8 +330,8 @@ func compare(sent, got, recorded string) string {
 	return ""
 }
 
-// mayFail are the commands of the logs that may be answered with an error. A real
-// server does, too, with one exception.
+// mayFail are the commands of the logs whose reply may be an error. With one exception,
+// a real server returns one, too.
 var mayFail = []struct{ prefix, why string }{
 	{"CLIENT MAINT_NOTIFICATIONS", "Redis knows no such subcommand, and the clients go on"},
 	{"DPING", "no command: the suite wants the error"},
@@ -341,7 +341,7 @@ var mayFail = []struct{ prefix, why string }{
 	{"SYNC", "the same"},
 }
 
-// TestClientLogs sends what clients sent, each on as many connections.
+// TestClientLogs replays what clients sent, each on the same number of connections.
 func TestClientLogs(t *testing.T) {
 	logs, err := filepath.Glob("testdata/clients/*.log")
 	if err != nil || len(logs) < 5 {

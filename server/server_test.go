@@ -21,8 +21,8 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// transports are the ways in which a connection can be served: by the event loops
-// of this system, if it has any, and by a goroutine.
+// transports are the ways to serve a connection: by the event loops of this system, if
+// it has any, and by a goroutine.
 var transports = map[string]func(net.Listener) net.Listener{
 	"loops":   func(l net.Listener) net.Listener { return l },
 	"streams": func(l net.Listener) net.Listener { return plainListener{l} },
@@ -50,8 +50,7 @@ func eachTransport(t *testing.T, config Config, test func(t *testing.T, s *Serve
 	}
 }
 
-// serveOn starts a server, which the end of the test stops. The channel yields
-// what Serve has returned.
+// serveOn runs a server until the test ends. The channel yields the error of Serve.
 func serveOn(t testing.TB, st store.Store, config Config, wrap func(net.Listener) net.Listener) (*Server, string, <-chan error) {
 	t.Helper()
 	s, err := New(st, config)
@@ -134,7 +133,7 @@ func TestAuth(t *testing.T) {
 		w.expect(t, "BF.ADD k a", ":1\r\n")
 		w.expect(t, "AUTH readonly read", "+OK\r\n")
 		w.expect(t, "BF.EXISTS k a", ":1\r\n")
-		// One pipeline: what follows AUTH already has its rights.
+		// One pipeline: commands after AUTH already have its rights.
 		w = connect(t, addr)
 		w.send(t, command("BF.EXISTS", "k", "a")+command("AUTH", "write")+command("BF.ADD", "k", strings.Repeat("x", 20<<10)))
 		for _, kind := range []resp.Kind{resp.SimpleError, resp.SimpleString, resp.Integer} {
@@ -168,7 +167,7 @@ func TestProtected(t *testing.T) {
 	if err := s.Serve(l); !errors.Is(err, ErrProtected) {
 		t.Errorf("Serve on all addresses: error %v, want %v", err, ErrProtected)
 	}
-	// A client from elsewhere that comes through a loopback listener after all.
+	// A client from elsewhere that somehow connects to a loopback listener.
 	us, them := net.Pipe()
 	go s.accept(fromElsewhere{us})
 	them.SetDeadline(time.Now().Add(time.Minute))
@@ -238,8 +237,8 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestShutdown sends pipelines and stops the server at once: what has come is
-// executed, and all of its replies arrive.
+// TestShutdown sends pipelines and stops the server at once: the commands received are
+// executed, and all of their replies arrive.
 func TestShutdown(t *testing.T) {
 	const commands = 5000
 	for name, wrap := range transports {
@@ -249,7 +248,7 @@ func TestShutdown(t *testing.T) {
 			var wires []*wire
 			for i := range 4 {
 				w := connect(t, addr)
-				w.must(t, "PING") // it is in
+				w.must(t, "PING") // it is registered
 				var sent bytes.Buffer
 				for j := range commands {
 					sent.WriteString(command("BF.ADD", "k", fmt.Sprint(i, "/", j)))
@@ -280,7 +279,7 @@ func TestShutdown(t *testing.T) {
 	}
 }
 
-// TestCommitFails checks that nobody is told of what is not durable.
+// TestCommitFails checks that nothing is acknowledged that is not durable.
 func TestCommitFails(t *testing.T) {
 	for name, wrap := range transports {
 		t.Run(name, func(t *testing.T) {

@@ -76,7 +76,7 @@ func (c *Client) role(args [][]byte) {
 }
 
 const (
-	textNoSnapshot = "ERR this store writes no snapshots: what it keeps is durable, or not, as the server was told at its start"
+	textNoSnapshot = "ERR this store writes no snapshots: durability was set when the server was started"
 	textSaving     = "ERR Background save already in progress"
 )
 
@@ -199,7 +199,7 @@ func (s *Server) lastSnapshot() time.Time {
 func (c *Client) lastSave(args [][]byte) { c.w.Integer(c.server.lastSnapshot().Unix()) }
 
 func (c *Client) debug(args [][]byte) {
-	c.w.Error("ERR DEBUG command not allowed: it would stop the server, or take it apart, on a client's word")
+	c.w.Error("ERR DEBUG command not allowed: clients could stop or damage the server with it")
 }
 
 // A section is a part of INFO.

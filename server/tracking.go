@@ -403,7 +403,7 @@ func (c *Client) clientTracking(args [][]byte) {
 			i++
 			prefixes = append(prefixes, string(args[i]))
 		case is(args[i], "REDIRECT") && i+1 < len(args):
-			c.w.Error("ERR REDIRECT is not supported: it is for RESP2. Send HELLO 3, and invalidations come on this connection")
+			c.w.Error("ERR REDIRECT is not supported: send HELLO 3 to receive invalidations on this connection")
 			return
 		default:
 			c.w.Error(textSyntax)
@@ -469,7 +469,7 @@ func (c *Client) refuseTracking(mode trackingMode, prefixes []string) string {
 		bytes += len(prefix)
 	}
 	if len(all) > maxPrefixes || bytes > maxPrefixBytes {
-		return "ERR a client may have " + strconv.Itoa(maxPrefixes) + " prefixes of " + strconv.Itoa(maxPrefixBytes) + " bytes together, and no more"
+		return "ERR too many prefixes: a client may have at most " + strconv.Itoa(maxPrefixes) + ", of " + strconv.Itoa(maxPrefixBytes) + " bytes together"
 	}
 	return ""
 }

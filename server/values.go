@@ -117,7 +117,7 @@ func (c *Client) dump(args [][]byte) {
 		c.w.Null()
 		return
 	case errors.Is(err, store.ErrWrongKind):
-		c.w.Error("ERR DUMP is for filters; a string goes by GET and SET")
+		c.w.Error("ERR DUMP is for filters: copy a string with GET and SET")
 		return
 	case err != nil:
 		c.storeError(err)
@@ -125,7 +125,8 @@ func (c *Client) dump(args [][]byte) {
 	}
 	info, limit := filter.Info(), c.server.limits.Load().PayloadBytes
 	if info.Kind != store.RedisBloom {
-		c.w.Error("ERR DUMP writes RedisBloom's format, which has no room for a filter of another kind; BF.SCANDUMP and BF.LOADCHUNK carry it to another Bloomery")
+		c.w.Error("ERR DUMP writes RedisBloom's format, which cannot hold a filter of another kind: " +
+			"copy it to another Bloomery with BF.SCANDUMP and BF.LOADCHUNK")
 		return
 	}
 	// Refuse a dump that RESTORE would refuse. The bits are nearly all of it.
@@ -135,7 +136,7 @@ func (c *Client) dump(args [][]byte) {
 	}
 	if size > uint64(limit) {
 		c.server.metrics.refuse(limitPayload)
-		c.w.Error(fmt.Sprintf("ERR the filter's %d bytes are too many: use BF.SCANDUMP and BF.LOADCHUNK, which go piece by piece", size) +
+		c.w.Error(fmt.Sprintf("ERR the filter's %d bytes are too many: use BF.SCANDUMP and BF.LOADCHUNK, which copy it in chunks", size) +
 			limitSuffix(limitPayload, limit))
 		return
 	}

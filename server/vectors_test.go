@@ -15,7 +15,7 @@ import (
 	"github.com/bloomery/bloom/internal/resp"
 )
 
-// recordedFilters is what a real RedisBloom has answered.
+// recordedFilters is what a real RedisBloom replied.
 type recordedFilters struct {
 	Keys   map[string]struct{ Hex string }
 	Errors []struct {
@@ -65,7 +65,7 @@ func unhex(t *testing.T, text string) string {
 	return string(b)
 }
 
-// plain is a reply as the recordings have it.
+// plain returns a reply as the recordings have it.
 func plain(reply resp.Reply) string {
 	switch reply.Kind {
 	case resp.Integer:
@@ -82,8 +82,8 @@ func plain(reply resp.Reply) string {
 	return reply.Text
 }
 
-// TestRecordedDumps adds what was added to a real RedisBloom, and dumps: the
-// replies and the bytes are the same. Then it loads the recorded bytes, and asks.
+// TestRecordedDumps adds what was added to a real RedisBloom, and dumps: the replies
+// and the bytes are the same. Then it loads the recorded bytes, and looks keys up.
 func TestRecordedDumps(t *testing.T) {
 	r := readRecorded(t)
 	w := connectLocal(t, 1<<30)
@@ -153,7 +153,7 @@ func TestRecordedRefusals(t *testing.T) {
 		if args[0] == "BF.LOADCHUNK" {
 			args[3] = unhex(t, args[3])
 			if args[2] == "1" && names[e.Name] == "" {
-				args[1] = fmt.Sprint("header", i) // which a key that exists would hide
+				args[1] = fmt.Sprint("header", i) // an existing key would hide them
 			}
 			if e.Name == "chunk before header" {
 				args[1] = "nothing"
@@ -165,8 +165,8 @@ func TestRecordedRefusals(t *testing.T) {
 	}
 }
 
-// TestHostileHeaders loads headers that claim what is not true: they are refused,
-// or take the memory that the ceiling allows, and the server goes on.
+// TestHostileHeaders loads headers with false claims: they are refused, or take only
+// the memory that the ceiling allows, and the server keeps running.
 func TestHostileHeaders(t *testing.T) {
 	local := openLocal(t, 8<<20)
 	_, addr, _ := serveOn(t, local, Config{}, transports["loops"])

@@ -13,8 +13,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A client is the bytes that have come and the commands in them, as a server
-// would keep them.
+// A client is the bytes received and the commands in them, as a server would keep them.
 type client struct {
 	parser   resp.Parser
 	buf      []byte
@@ -22,9 +21,9 @@ type client struct {
 	err      error // the ProtocolError that ended it
 }
 
-// receive adds bytes and takes the commands that are complete. All bytes move to
-// another place in memory first, and those of the old place are overwritten: the
-// parser may not remember where they were.
+// receive adds bytes and parses the complete commands. All bytes move to another place
+// in memory first, and the old place is overwritten: the parser must not remember where
+// they were.
 func (c *client) receive(more []byte) {
 	old := c.buf
 	c.buf = slices.Concat(c.buf, more)
@@ -74,9 +73,9 @@ func parse(limits resp.Limits, sent string) *client {
 	return c
 }
 
-// checkSplits gives the bytes to parsers in pieces: one by one, and in two at
-// every place. Whatever has come, the commands and the error must be those of a
-// parser that is given as much at once.
+// checkSplits gives the bytes to parsers in pieces: one by one, and in two at every
+// place. At each point, the commands and the error must be those of a parser that gets
+// the same bytes at once.
 func checkSplits(t interface {
 	Helper()
 	Errorf(string, ...any)
@@ -110,12 +109,12 @@ const (
 	quotes      = "unbalanced quotes in request"
 )
 
-// grammar is checked against redis-server 7.0.15, but for the cases that the
-// package comment calls exceptions.
+// grammar is checked against redis-server 7.0.15, except for the cases that the package
+// comment calls exceptions.
 var grammar = []struct {
 	name, sent string
-	want       string // commands, words quoted if need be, each behind a semicolon
-	err        string // behind "Protocol error: "
+	want       string // commands, words quoted if necessary, each after a semicolon
+	err        string // after "Protocol error: "
 	left       int    // bytes that wait for more
 }{
 	{"array", "*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\n", `"ECHO" "hi";`, "", 0},
@@ -288,7 +287,7 @@ func TestLimits(t *testing.T) {
 			if got := fmt.Sprint(c.err); got != want {
 				t.Errorf("error %q, want %q", got, want)
 			}
-			if len(tt.sent) < 1000 { // every split takes the square of it
+			if len(tt.sent) < 1000 { // trying every split takes quadratic time
 				checkSplits(t, tt.limits, tt.sent)
 			}
 		})
@@ -309,8 +308,8 @@ func TestSetLimits(t *testing.T) {
 	}
 }
 
-// TestArgumentsDoNotOverlap appends to each argument, which must not reach the
-// bytes behind it.
+// TestArgumentsDoNotOverlap appends to each argument, which must not reach the bytes
+// after it.
 func TestArgumentsDoNotOverlap(t *testing.T) {
 	for _, sent := range []string{"*2\r\n$1\r\na\r\n$1\r\nb\r\n", "a b\r\n", "'a' \"b\"\r\n"} {
 		for n := range len(sent) {
@@ -348,8 +347,7 @@ func TestNeed(t *testing.T) {
 	}
 }
 
-// TestSent takes the commands that clients send as they are typed and as an
-// array.
+// TestSent parses the commands that clients send, as typed and as an array.
 func TestSent(t *testing.T) {
 	text, err := os.ReadFile("testdata/sent.txt")
 	if err != nil {
@@ -381,7 +379,7 @@ func TestSent(t *testing.T) {
 	}
 }
 
-// arrayOf is a command as clients send it.
+// arrayOf returns a command as clients send it.
 func arrayOf(args []string) []byte {
 	var w resp.Writer
 	w.Array(len(args))
@@ -391,7 +389,7 @@ func arrayOf(args []string) []byte {
 	return w.Buf
 }
 
-// inlineOf is a command as a careful person types it.
+// inlineOf returns a command as a careful person types it.
 func inlineOf(args []string) []byte {
 	var line []byte
 	for _, arg := range args {
@@ -429,8 +427,8 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// FuzzParser cuts the bytes anywhere, under small limits and large ones: the
-// answers must not depend on the cuts.
+// FuzzParser splits the bytes anywhere, under small limits and large ones: the results
+// must not depend on the splits.
 func FuzzParser(f *testing.F) {
 	for _, tt := range grammar {
 		f.Add([]byte(tt.sent), uint64(1), uint8(0), uint8(0), uint8(0))
@@ -454,7 +452,7 @@ func FuzzParser(f *testing.F) {
 			c.receive(bytes.Clone(rest[:n]))
 			rest = rest[n:]
 		}
-		c.buf = append(c.buf, rest...) // behind an error
+		c.buf = append(c.buf, rest...) // after an error
 		if c.String() != want.String() {
 			t.Errorf("%q in pieces: %v, want %v", sent, c, want)
 		}
@@ -464,8 +462,8 @@ func FuzzParser(f *testing.F) {
 	})
 }
 
-// TestPayload lets one command have a longer argument than the others, wherever
-// its bytes are cut, and tells which limit was in the way of each refusal.
+// TestPayload allows one command a longer argument than the others, wherever its bytes
+// are split, and checks which limit each refusal names.
 func TestPayload(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	array := func(args ...string) string { return string(arrayOf(args)) }

@@ -6,10 +6,9 @@ import (
 	"testing"
 )
 
-// TestProgress lets commands trickle in, byte by byte, and looks at where the
-// parser would go on: at the argument that is not all there, and in an open line
-// at its end. So no byte but those of one length is looked at twice before the
-// command is complete.
+// TestProgress lets commands trickle in, byte by byte, and checks where the parser
+// would continue: at the incomplete argument, and in an open line at its end. So only
+// the bytes of one length are read twice before the command is complete.
 func TestProgress(t *testing.T) {
 	t.Run("arguments", func(t *testing.T) {
 		var w Writer

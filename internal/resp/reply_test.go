@@ -132,7 +132,7 @@ func TestReplyErrors(t *testing.T) {
 	}
 }
 
-// TestReplyClaims has replies claim as much as the limits allow and end there.
+// TestReplyClaims reads replies that claim as much as the limits allow and end there.
 func TestReplyClaims(t *testing.T) {
 	for _, wire := range []string{"$1073741000\r\n", "*1048576\r\n", "%524288\r\n", strings.Repeat("*1000\r\n", 32)} {
 		var before, after runtime.MemStats
@@ -149,7 +149,7 @@ func TestReplyClaims(t *testing.T) {
 	}
 }
 
-// write is the reply on the wire again, by a Writer.
+// write writes a reply with a Writer.
 func write(w *resp.Writer, reply resp.Reply) {
 	switch reply.Kind {
 	case resp.SimpleString:
@@ -192,7 +192,7 @@ func write(w *resp.Writer, reply resp.Reply) {
 	}
 }
 
-// TestRecorded reads and writes again what RedisBloom answered.
+// TestRecorded reads RedisBloom's replies and writes them again.
 func TestRecorded(t *testing.T) {
 	text, err := os.ReadFile("testdata/replies.txt")
 	if err != nil {
@@ -290,7 +290,7 @@ func TestReplyRoundTrip(t *testing.T) {
 	})
 }
 
-// forgetText drops how doubles were written.
+// forgetText removes the text of doubles.
 func forgetText(reply *resp.Reply) {
 	if reply.Kind == resp.Double {
 		reply.Text = ""
@@ -300,7 +300,7 @@ func forgetText(reply *resp.Reply) {
 	}
 }
 
-// FuzzReply reads anything, and what could be read again after it was written.
+// FuzzReply reads anything, and reads what could be read again after writing it.
 func FuzzReply(f *testing.F) {
 	for _, wire := range []string{
 		"+OK\r\n", "-ERR x\r\n", ":-12\r\n", "$3\r\nabc\r\n", "$-1\r\n", "*-1\r\n", "*2\r\n:1\r\n#f\r\n",
@@ -339,7 +339,7 @@ func FuzzReply(f *testing.F) {
 	})
 }
 
-// writable reports whether a Writer has all kinds in the reply.
+// writable reports whether a Writer can write all kinds in the reply.
 func writable(reply resp.Reply) bool {
 	for _, item := range reply.Items {
 		if !writable(item) {

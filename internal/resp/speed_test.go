@@ -9,7 +9,7 @@ import (
 	"github.com/bloomery/bloom/internal/resp"
 )
 
-// pipeline is n commands like BF.EXISTS seen key:000042.
+// pipeline returns n commands like BF.EXISTS seen key:000042.
 func pipeline(n int) []byte {
 	var w resp.Writer
 	for i := range n {
@@ -21,7 +21,7 @@ func pipeline(n int) []byte {
 	return w.Buf
 }
 
-// takeAll takes all commands off buf, as a server would for one batch.
+// takeAll parses all commands in buf, as a server would for one batch.
 func takeAll(p *resp.Parser, buf []byte, args [][]byte) (commands int, out [][]byte) {
 	for {
 		more, used, err := p.Next(buf, args)
@@ -33,7 +33,7 @@ func takeAll(p *resp.Parser, buf []byte, args [][]byte) (commands int, out [][]b
 	}
 }
 
-// trickle gives a command to the parser in pieces of so many bytes.
+// trickle gives a command to the parser in pieces of a given size.
 func trickle(p *resp.Parser, command []byte, piece int, args [][]byte) (out [][]byte, err error) {
 	for came := piece; ; came += piece {
 		out, _, err := p.Next(command[:min(came, len(command))], args)
@@ -107,7 +107,7 @@ func BenchmarkPipeline(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*commands), "ns/command")
 }
 
-// BenchmarkMany is one command with very many arguments, all there.
+// BenchmarkMany parses one complete command with very many arguments.
 func BenchmarkMany(b *testing.B) {
 	const keys = 100_000
 	command := many(keys)
@@ -121,7 +121,7 @@ func BenchmarkMany(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*keys), "ns/argument")
 }
 
-// BenchmarkTrickle is the same command in reads of 16 KiB, and of 1 KiB: the cost
+// BenchmarkTrickle parses the same command in reads of 16 KiB, and of 1 KiB: the cost
 // must not grow with the number of reads.
 func BenchmarkTrickle(b *testing.B) {
 	const keys = 100_000
@@ -140,7 +140,7 @@ func BenchmarkTrickle(b *testing.B) {
 	}
 }
 
-// many is a BF.MADD of n keys.
+// many returns a BF.MADD of n keys.
 func many(n int) []byte {
 	var w resp.Writer
 	w.Array(n + 2)

@@ -85,7 +85,7 @@ func TestDouble(t *testing.T) {
 	}
 }
 
-// TestDoubleMeansItself reads doubles of any size back.
+// TestDoubleMeansItself reads back doubles of any size.
 func TestDoubleMeansItself(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100_000 {
