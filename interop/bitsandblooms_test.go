@@ -180,7 +180,7 @@ func TestBitsAndBloomsLength(t *testing.T) {
 		for name, encode := range map[string]func(string) string{"bits-and-blooms": asBinary, "bits-and-blooms-json": asJSON} {
 			for _, turn := range []func(string) string{asBinary, littleEndian} {
 				if length == 0 {
-					turn = asBinary // of none, nothing tells the order
+					turn = asBinary // without words, the order is unknown
 				}
 				file := mustRead(t, name, interop.Options{}, []byte(encode(turn(tt.file))))
 				if got := written(t, file, name); string(got) != encode(turn(tt.same)) {

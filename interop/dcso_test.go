@@ -196,7 +196,7 @@ func TestDCSORead(t *testing.T) {
 	}
 }
 
-// dcsoFile is a file of the header fields n, p, k, m, N and so many words.
+// dcsoFile is a file with the header fields n, p, k, m, N and the given number of words.
 func dcsoFile(n uint64, p float64, k, m, count uint64, words int) []byte {
 	file := []byte{}
 	for _, word := range []uint64{1, n, math.Float64bits(p), k, m, count} {

@@ -3,7 +3,7 @@
 //
 // Each format has a file, with functions of its own that return a
 // [classic.Filter], a [bloom.SplitBlock] or a [redisbloom.Filter]; and a row in the table
-// [Formats], for programs that take a file as it comes: [Recognise] tells the
+// [Formats], for programs that take a file as it comes: [Recognise] finds the
 // format by the first bytes, [Format.Read] reads it, [File.Write] writes it back
 // or in another format whose bits mean the same.
 //

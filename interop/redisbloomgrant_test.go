@@ -97,7 +97,7 @@ func TestReadAsksGrant(t *testing.T) {
 			t.Errorf("%s: bytes after the end are read", name)
 		}
 	}
-	// A compressed string that goes on behind its end.
+	// A compressed string that continues after its end.
 	long := bytes.Clone(value)
 	long[bytes.Index(long, []byte{0xc3, 0x80})+5]++ // of packed bytes: the next field's first is one of them
 	grant, release := redisbloom.Budget(2 * size)

@@ -88,7 +88,7 @@ func TestLoadHeaderRefuses(t *testing.T) {
 	}
 }
 
-// manyLinks is a header of so many links like that of a header of one.
+// manyLinks repeats the link of a header of one, for a header with many.
 func manyLinks(header []byte, links int) []byte {
 	many := bytes.Clone(header[:atBytes])
 	binary.LittleEndian.PutUint32(many[atLinks:], uint32(links))

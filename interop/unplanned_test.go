@@ -8,7 +8,7 @@ import (
 	"github.com/bloomery/bloom/interop"
 )
 
-// A file that says neither n nor p says so, and who reads it is told no plan.
+// A file with neither n nor p is reported as such, without a plan.
 func TestUnplanned(t *testing.T) {
 	for _, c := range []struct {
 		format string

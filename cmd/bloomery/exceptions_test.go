@@ -51,7 +51,7 @@ func TestExceptionsFile(t *testing.T) {
 		t.Error(stderr)
 	}
 
-	// Added after all: no exception any more.
+	// Added after all: no longer an exception.
 	root := newRoot()
 	root.SetArgs([]string{"add", path})
 	root.SetIn(strings.NewReader("false positive\n"))

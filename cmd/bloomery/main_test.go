@@ -60,7 +60,7 @@ func scriptStatus(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// scriptLines writes the numbers from FIRST to LAST, or lines of so many
+// scriptLines writes the numbers from FIRST to LAST, or lines of that many
 // letters: lines FILE FIRST LAST [LETTERS].
 func scriptLines(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {

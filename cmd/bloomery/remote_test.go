@@ -440,7 +440,7 @@ func TestPullKeyed(t *testing.T) {
 	refused(t, "secret of another store", "push", path, "redis://"+other+"/f")
 }
 
-// TestPushInterrupted: what has come up is taken back.
+// TestPushInterrupted: what was uploaded is removed again.
 func TestPushInterrupted(t *testing.T) {
 	address := startServer(t, 0, server.Config{})
 	path := savedFilters(t, t.TempDir())[2] // of several chunks

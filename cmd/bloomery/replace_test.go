@@ -68,7 +68,7 @@ func testInterrupted(t *testing.T, sign os.Signal, want int) {
 	wantAlone(t, filter)
 }
 
-// wantAlone fails if anything lies beside the file.
+// wantAlone fails if there is anything next to the file.
 func wantAlone(t *testing.T, path string) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(path))

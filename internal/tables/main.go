@@ -1,11 +1,11 @@
 // Command tables prints the computed tables of the documents, as Markdown:
 //
-//	go run ./internal/tables overhead   our bits per key beside the textbook's
+//	go run ./internal/tables overhead   our bits per key next to the textbook's
 //	go run ./internal/tables textbook   bits per key and k of the textbook filter
 //	go run ./internal/tables layouts    space and cache lines of four layouts
 //	go run ./internal/tables overfill   what more keys than planned do to the rate
 //	go run ./internal/tables tightening bits per key of a chain, by series of rates
-//	go run ./internal/tables growing    a Scalable beside filters that knew n
+//	go run ./internal/tables growing    a Scalable next to filters that knew n
 //	go run ./internal/tables windows    bits per key of a Window, by generations
 package main
 
