@@ -86,7 +86,7 @@ func TestCountingVerbs(t *testing.T) {
 
 // TestCounterOverflow is the first of article 4's two troubles with counters in
 // place of bits: they wrap around. With 4 bits that wrap, a key added 16 times
-// is gone, and whoever shares its counters with it.
+// is gone, together with the keys that share its counters.
 func TestCounterOverflow(t *testing.T) {
 	for _, times := range []int{bloom.MaxCount - 1, bloom.MaxCount, bloom.MaxCount + 1, 2*bloom.MaxCount + 2, 1000} {
 		f := mustCount(t, bloom.Config{Keys: 300, Bits: 4096})
@@ -464,7 +464,7 @@ func (j *rateJob) runCounting() error {
 	return nil
 }
 
-// countingModel is a Counting beside the exact multiset of its keys.
+// countingModel is a Counting with the exact multiset of its keys.
 type countingModel struct {
 	filter *bloom.Counting
 	times  map[string]int

@@ -366,7 +366,7 @@ func TestExceptionsLimits(t *testing.T) {
 	}
 }
 
-// TestExceptionsReadOnly: a list beside a file that is only read.
+// TestExceptionsReadOnly: a list with a filter opened read-only.
 func TestExceptionsReadOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "read.bloom")
 	if err := mustNewWith(t, "a", "b").Save(path); err != nil {
@@ -422,8 +422,8 @@ func TestExceptionsNoAllocations(t *testing.T) {
 	}
 }
 
-// exceptionsModel is an Exceptions beside the exact sets of its keys and its
-// exceptions, which have no key in common.
+// exceptionsModel is an Exceptions with the exact sets of its keys and its exceptions,
+// which have no key in common.
 type exceptionsModel struct {
 	filter  *bloom.Exceptions
 	in, out map[string]bool

@@ -271,8 +271,8 @@ func TestSaveReplaces(t *testing.T) {
 	onlyFile(t, filepath.Dir(path), "saved.bloom")
 }
 
-// TestSaveLongName: a name may be as long as the system allows, though the file
-// beside has a longer one.
+// TestSaveLongName: a name may be as long as the system allows, although the
+// temporary file has a longer one.
 func TestSaveLongName(t *testing.T) {
 	f := mustNew(t, bloom.Config{Keys: 100, Rate: 0.01})
 	for _, name := range []string{strings.Repeat("n", 255), "n" + strings.Repeat("ü", 127)} {

@@ -57,8 +57,8 @@ func TestAddContains(t *testing.T) {
 	}
 }
 
-// model is an exact set beside a filter: whatever is done to both, the filter
-// must contain what the set does.
+// model is a filter with the exact set of its keys: whatever is done to both, the
+// filter must contain what the set does.
 type model struct {
 	filter *bloom.Filter
 	set    map[string]bool

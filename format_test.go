@@ -125,7 +125,7 @@ func derive(h, blocks uint64, k int) (d derivation) {
 	return d
 }
 
-// rowsOf makes the table of rows for so many bits a line. The sets of lanes are
+// rowsOf makes the table of rows for a number of bits per line. The sets of lanes are
 // numbers with bit i for lane i, listed as the page says: a set is followed by
 // its other rotations, those with few rotations first.
 func rowsOf(perLine int) (rows [256]uint64) {
@@ -158,8 +158,7 @@ func rowsOf(perLine int) (rows [256]uint64) {
 	return rows
 }
 
-// positions returns which bits of a body of so many blocks a key with hash h
-// sets. Bit i of the body is bit i%8 of its byte i/8.
+// positions returns which bits a key with hash h sets in a body of this many blocks. Bit i of the body is bit i%8 of its byte i/8.
 func positions(h, blocks uint64, k int) (found []uint64) {
 	d := derive(h, blocks, k)
 	for lane := range uint64(8) {
@@ -303,7 +302,7 @@ func TestReadersOwnError(t *testing.T) {
 	}
 }
 
-// A fullDisk takes so many bytes and no more.
+// A fullDisk accepts room bytes, then fails.
 type fullDisk struct{ room int }
 
 var errFull = errors.New("the disk is full")
@@ -497,8 +496,8 @@ func TestShowKey(t *testing.T) {
 	}
 }
 
-// TestShowChecks prints what tells a reader in another language that its hashes
-// and tables are right.
+// TestShowChecks prints what shows an implementation in another language that its
+// hashes and tables are right.
 func TestShowChecks(t *testing.T) {
 	secret := make([]byte, bloom.SecretBytes)
 	for i := range secret {
@@ -910,7 +909,7 @@ func TestBytesBehindTheEnd(t *testing.T) {
 	}
 }
 
-// claim returns the three pages of a file that says it has so many blocks.
+// claim returns the three pages of a file that claims this number of blocks.
 func claim(t testing.TB, blocks uint64) []byte {
 	file := smallFile(t)[:body]
 	length := blocks * block

@@ -9,8 +9,8 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// TestGrowing: a Filter that is full goes on as a Scalable, keeps its keys, and
-// stays under five times its rate.
+// TestGrowing: a full Filter continues as a Scalable, keeps its keys, and stays
+// under five times its rate.
 func TestGrowing(t *testing.T) {
 	for _, secret := range [][]byte{nil, []byte("0123456789abcdef")} {
 		f, err := bloom.Config{Keys: 5000, Rate: 0.002, Secret: secret}.New()

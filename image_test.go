@@ -225,9 +225,9 @@ func TestImageLive(t *testing.T) {
 	}
 }
 
-// TestRoomByBits: a filter that was written while keys were added counts only those
-// from before. Read again, its newest layer takes no more keys than it was planned
-// for, with those that its bits show.
+// TestRoomByBits: a filter that was written while keys were being added counts only the
+// keys from before. Read again, its newest layer takes at most as many keys as planned,
+// including those that its bits show.
 func TestRoomByBits(t *testing.T) {
 	f, err := bloom.NewScalable(200_000, 0.01)
 	if err != nil {
@@ -298,8 +298,8 @@ func TestWindowRoomByBits(t *testing.T) {
 	}
 }
 
-// TestSyncUnion: a union beside adds to both sides loses nothing, and adding keeps
-// its one winner.
+// TestSyncUnion: a union concurrent with adds to both sides loses nothing, and adding
+// keeps its one winner.
 func TestSyncUnion(t *testing.T) {
 	for _, by := range []uint64{1, 4} {
 		t.Run(fmt.Sprint("by ", by), func(t *testing.T) {

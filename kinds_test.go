@@ -234,7 +234,7 @@ func TestClassicFiles(t *testing.T) {
 	}
 }
 
-// TestWindowSurvivesSaveAndLoad: time goes on while a window lies in a file.
+// TestWindowSurvivesSaveAndLoad: time passes while a window is in a file.
 func TestWindowSurvivesSaveAndLoad(t *testing.T) {
 	at := time.Unix(1_700_000_000, 0)
 	clock := func() time.Time { return at }

@@ -164,8 +164,8 @@ func procSelf(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestSaveKeepsTheOldFile: when the new file cannot be written to its end, the
-// old one stays and nothing lies beside it.
+// TestSaveKeepsTheOldFile: when the new file cannot be written completely, the old
+// one stays and no temporary file is left.
 func TestSaveKeepsTheOldFile(t *testing.T) {
 	f, err := New(100, 0.01)
 	if err != nil {

@@ -118,8 +118,8 @@ func TestDerivedKeepMetadata(t *testing.T) {
 	}
 }
 
-// TestSchemeMetadata: under a caller's scheme the file names it beside the caller's
-// own metadata.
+// TestSchemeMetadata: the file of a caller's scheme names it in addition to the
+// caller's own metadata.
 func TestSchemeMetadata(t *testing.T) {
 	mine, err := classic.NewScheme("mine", func(at []uint64, key []byte, m uint64) { clear(at) })
 	if err != nil {

@@ -180,7 +180,7 @@ func countEach(f hashAdder, hashes []uint64) (n int) {
 
 // TestScalableKeepsItsRate holds the bound from the first size to a thousand
 // times as much: by plan, from the bits and as measured. It prints the space
-// beside that of a filter that knows n.
+// next to that of a filter planned for n.
 func TestScalableKeepsItsRate(t *testing.T) {
 	long.Test(t)
 	for _, p := range []float64{0.1, 1e-2, 1e-3} {
@@ -268,7 +268,7 @@ func TestScalableRates(t *testing.T) {
 	}
 }
 
-// fill adds keys of a set until there are so many layers and all are full.
+// fill adds keys of a set until there are this many layers and all are full.
 func fill(f *bloom.Scalable, layers int, set uint64) {
 	key := set << 40
 	for grown, bits := 1, f.Plan().Bits; grown < layers; key++ {

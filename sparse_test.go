@@ -58,7 +58,7 @@ func blockOf(h, blocks uint64) uint64 {
 	return block
 }
 
-// farKeys adds the hashes to an empty filter of so many blocks and checks that
+// farKeys adds the hashes to an empty filter of this many blocks and checks that
 // none was found before it was added and all are afterwards. The first half goes
 // one by one, the rest as a batch.
 func farKeys(t *testing.T, blocks uint64, f adder) {

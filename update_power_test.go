@@ -76,7 +76,7 @@ func (d *powerDisk) left(rng *rand.Rand) []byte {
 	pick := func() []byte { return versions[rng.IntN(len(versions))] }
 	file := make([]byte, len(pick()))
 	// Most sectors of one version and some of any other: mixtures of equal parts
-	// alone would never have a whole state page beside an old body.
+	// alone would never combine a whole state page with an old body.
 	most, others := pick(), []float64{0, 0.01, 0.3, 1}[rng.IntN(4)]
 	for at := 0; at < len(file); at += sectorBytes {
 		version := most
@@ -497,8 +497,8 @@ func TestUpdateMarksOfLayers(t *testing.T) {
 	}
 }
 
-// TestUpdateNoRoom: when the disk has no room, a new file is not left behind, a
-// layer is not begun, and all else goes on.
+// TestUpdateNoRoom: when the disk is full, no new file is left behind, no layer begins,
+// and everything else continues.
 func TestUpdateNoRoom(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux is asked for room before it is written")

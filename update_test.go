@@ -524,8 +524,8 @@ func TestUpdatePanics(t *testing.T) {
 	}
 }
 
-// TestOpenScalable looks at a file beside its writer, after a kill, and after it
-// was mended.
+// TestOpenScalable opens a file next to its writer, after a kill, and after the file was
+// repaired.
 func TestOpenScalable(t *testing.T) {
 	needUpdates(t)
 	path := filepath.Join(t.TempDir(), "seen.bloom")
@@ -601,7 +601,7 @@ func TestOpenScalable(t *testing.T) {
 	}
 }
 
-// TestLock: whoever has the lock keeps out who would change the file in place,
+// TestLock: the holder of the lock excludes writers that would change the file in place,
 // and the other way round.
 func TestLock(t *testing.T) {
 	needUpdates(t)

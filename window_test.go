@@ -234,9 +234,9 @@ func TestWindowOneWinner(t *testing.T) {
 	}
 }
 
-// TestWindowRacesWithItsClock: beside adds and lookups, time flies, and large
-// generations are cleared by goroutines of the window's own. Every key is there
-// when its Add has returned, by a clock that is held still for it.
+// TestWindowRacesWithItsClock: during adds and lookups time flies, and the window's own
+// goroutines clear large generations. Every key is there once its Add has returned, by
+// a clock that is held still for it.
 func TestWindowRacesWithItsClock(t *testing.T) {
 	w, clock := mustWindow(t, bloom.WindowConfig{Keys: 400_000, Rate: 1e-4, Span: time.Hour, Generations: 2})
 	var wait sync.WaitGroup
