@@ -219,7 +219,7 @@ func TestWindowBudget(t *testing.T) {
 	}
 }
 
-// TestWindowLimits: what a store may say about further layers, and that it is told of
+// TestWindowLimits: what a store may say about further layers, and that it hears of
 // each that is dropped.
 func TestWindowLimits(t *testing.T) {
 	w, clock := mustWindow(t, bloom.WindowConfig{Keys: 4000, Rate: 0.01, Span: time.Hour})

@@ -6,8 +6,8 @@ import (
 )
 
 // TestAddLooksAgain: between the lookup of a key and its gate, the layers were
-// replaced, and somebody else has added the key to its new layer. Whoever adds to
-// the old one then would be a second winner, and in a Window, too early forgotten.
+// replaced, and somebody else has added the key to its new layer. An add to
+// the old one would then be a second winner and, in a Window, forgotten too early.
 func TestAddLooksAgain(t *testing.T) {
 	const h = 0x123456789abcdef
 	for _, batch := range []bool{false, true} {

@@ -425,8 +425,8 @@ func TestUpdateRefuses(t *testing.T) {
 	}
 }
 
-// TestUpdateGap: bytes between two layers that are not zero are refused by all who
-// look at all of a file, and cleared by who mends it.
+// TestUpdateGap: bytes between two layers that are not zero are refused by all
+// readers of a whole file, and cleared by a writer that mends it.
 func TestUpdateGap(t *testing.T) {
 	needUpdates(t)
 	path := filepath.Join(t.TempDir(), "gap.bloom")

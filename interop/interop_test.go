@@ -88,7 +88,7 @@ func TestWriters(t *testing.T) {
 	}
 }
 
-// disk has room for so many bytes.
+// disk has room for this many bytes.
 type disk struct{ room int }
 
 var errFull = errors.New("disk full")

@@ -15,8 +15,8 @@ import (
 	"github.com/bloomery/bloom/redisbloom"
 )
 
-// packedZeros is a value, as DUMP answers it, of a filter without keys that has so
-// many bytes of bits, compressed by LZF to nearly a 90th.
+// packedZeros is a value, as DUMP answers it, of a filter without keys that has
+// this many bytes of bits, compressed by LZF to nearly a 90th.
 func packedZeros(t testing.TB, size int) []byte {
 	packed := []byte{0, 0} // a zero as it is, and then again and again what is one back
 	for left := size - 1; left > 0; {

@@ -272,7 +272,7 @@ func TestBitSetIO(t *testing.T) {
 }
 
 // bitSetStream is what ObjectOutputStream writes around the longs, of which it
-// says that there are so many.
+// claims that there are that many.
 func bitSetStream(t testing.TB, longs uint32, array []byte) []byte {
 	t.Helper()
 	head := fromHex(t, "aced0005737200106a6176612e7574696c2e4269745365746efd887e3934ab210300015b0004626974737400025b4a7870757200025b4a782004b512b175930200007870")

@@ -88,9 +88,9 @@ func benchAdds(b *testing.B, spec store.Spec, level store.Level, pipeline, conne
 	runtime.KeepAlive(s)
 }
 
-var recoverAdds = flag.Int("recover", 0, "so many logged adds are recovered by BenchmarkRecovery; 0 for a million")
+var recoverAdds = flag.Int("recover", 0, "the number of logged adds that BenchmarkRecovery recovers; 0 for a million")
 
-// BenchmarkRecovery opens a store whose log has so many adds, and no snapshot.
+// BenchmarkRecovery opens a store whose log has this many adds, and no snapshot.
 func BenchmarkRecovery(b *testing.B) {
 	adds := max(*recoverAdds, 1_000_000)
 	for name, spec := range map[string]store.Spec{

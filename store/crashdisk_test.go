@@ -19,7 +19,7 @@ import (
 // What is written is in the cache. A sync brings a file to the disk. When the power
 // goes, of what was not synced any sectors are on the disk and others are not, one
 // may be torn, and a file may be longer than its sectors that came; and of what was
-// done to the directory since its last sync the first so many steps are. A sync
+// done to the directory since its last sync the first few steps are. A sync
 // that fails has brought some sectors to the disk, and the others never come: the
 // cache has them, and is taken for clean.
 type crashDisk struct {
@@ -43,7 +43,7 @@ type crashDisk struct {
 	fullFaults int     // and how many did
 
 	failSite string // calls from there fail
-	failSkip int    // but for so many
+	failSkip int    // but for this many first
 }
 
 // site is a place in the store's code that calls the disk.

@@ -205,7 +205,7 @@ func takes(bits hashed) (total uint64) {
 	return total
 }
 
-// read makes the bits that a file of at most so many bytes holds.
+// read makes the bits that a file of at most this many bytes holds.
 func (l *Local) read(spec Spec, from io.Reader, limit int64) (bits hashed, err error) {
 	needsSecret := false
 	switch {

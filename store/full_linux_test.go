@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountSmall mounts a file system in memory of so many bytes.
+// mountSmall mounts a file system in memory of this size.
 func mountSmall(t *testing.T, options string) string {
 	t.Helper()
 	if os.Getuid() != 0 {

@@ -124,7 +124,7 @@ func (g *life) merge(into, from string) {
 	g.must(f.Merge(bg, other))
 }
 
-// load begins to load a dump, with so many bytes of its only chunk.
+// load begins to load a dump, with this many bytes of its only chunk.
 func (g *life) load(name, from string, share float64) {
 	g.t.Helper()
 	f, err := g.Open([]byte(from))

@@ -179,13 +179,13 @@ func closeIf(bits hashed) {
 	}
 }
 
-// take is load for who is alone, as the log is read again.
+// take is load during recovery, when nothing else uses the value.
 func (p *paired) take(v *value, iterator int64, chunk []byte) error {
 	return p.load(v, iterator, chunk)
 }
 
-// isLoading is the error of who wants to use the filter while it is being loaded:
-// what is added now would be replaced. The gate is held.
+// isLoading returns an error while the filter is being loaded: keys that are added
+// now would be replaced. The gate is held.
 func (p *paired) isLoading() error {
 	if in := p.incoming; in != nil {
 		return chunkError(fmt.Errorf("the filter is being loaded, and %d of %d bytes have come: load the others, or drop it", in.have, in.size))
@@ -193,7 +193,7 @@ func (p *paired) isLoading() error {
 	return nil
 }
 
-// incoming is a dump that is being loaded: the pieces that have come, of so many bytes.
+// incoming is a dump that is being loaded: the pieces that have arrived, of its total size.
 type incoming struct {
 	pieces [][]byte
 	have   uint64

@@ -66,12 +66,12 @@ type seams struct {
 // Local is a [Store] in this process's memory, with its log and snapshots in a
 // directory: see docs/format.md.
 //
-// Three kinds of locks order what happens. changing is held by who makes, drops
-// or renames values, so that the log has these in their order. A filter's gate is
-// held for reading by who adds to it or looks keys up, and for writing by who drops
-// it, replaces its bits or makes room. underway is held for reading from before the first bit of an add is
-// set until the add is in the log, and for writing by who needs to know that all
-// bits that can be seen are in the log: see log.commit. They are taken in this
+// Three kinds of locks order what happens. changing is held while values
+// are made, dropped or renamed, so that the log has these changes in order. A
+// filter's gate is held for reading while keys are added or looked up, and for
+// writing while the filter is dropped, its bits are replaced or room is made.
+// underway is held for reading from before the first bit of an add is set until the
+// add is in the log, and for writing to make sure that all visible bits are in the log: see log.commit. They are taken in this
 // order: checkpointing, changing, gate, underway, and last the log's own; moving, of
 // a filter that is being loaded, before the gate.
 //
@@ -219,7 +219,7 @@ func (l *Local) windowNow() time.Time {
 	return l.opened.Add(l.config.elapsed())
 }
 
-// Grant takes so many bytes of memory from what the limit leaves, for something beside
+// Grant takes this number of bytes from what the memory limit leaves, for something beside
 // filters and values that a server needs for a while, until Release gives them back.
 // It waits for a moment if memory is about to be given back. The error wraps ErrMemory
 // and names the bytes.
@@ -230,7 +230,7 @@ func (l *Local) Grant(bytes uint64) error {
 // Release gives back what Grant took.
 func (l *Local) Release(bytes uint64) { l.release(bytes) }
 
-// grant takes so many bytes of memory, or says why not. It does not wait, as most of
+// grant takes this number of bytes of memory, or says why not. It does not wait, as most of
 // its callers hold locks: see patiently.
 func (l *Local) grant(bytes uint64) error {
 	limit := l.config.Memory

@@ -11,11 +11,11 @@ import (
 )
 
 // log is what happened since the newest snapshot: records, in segments, one after
-// the other. Whoever changes something appends a record to a buffer, under a lock
-// that is held for as long as it takes to copy it. Whoever wants to be sure calls
-// commit: one of those becomes the writer, and writes, and syncs if it must, all
-// that has been appended until then; the others wait, and mostly find that it was
-// done for them, too.
+// the other. A change appends a record to a buffer, under a lock that is held for
+// as long as it takes to copy the record. To make records durable, callers call
+// commit: one of them becomes the writer, and writes, and syncs if it must, all that
+// has been appended until then; the others wait, and mostly find that it was done
+// for them, too.
 //
 // # The rules
 //
@@ -68,7 +68,7 @@ type log struct {
 	failure error
 	onFail  func(error)
 
-	syncing sync.Mutex // held by syncNow, and by who replaces the file
+	syncing sync.Mutex // held by syncNow, and while the file is replaced
 	file    diskFile
 	segment segment
 	earlier uint64 // bytes of the segments before that no snapshot has made superfluous
@@ -281,9 +281,9 @@ func writeAll(file io.Writer, data []byte) error {
 	return err
 }
 
-// syncAlone syncs the file that it is told of while the log is locked. Nobody else
-// does meanwhile: the system tells of an error only once, so who comes after a
-// sync that failed must learn it from the log, and not find that all is well.
+// syncAlone syncs the file that file returns while the log is locked. Nothing else
+// syncs meanwhile: the system reports an error only once, so after a failed sync
+// later callers must learn of it from the log, and not from a sync that succeeds.
 func (g *log) syncAlone(file func() diskFile) (time.Duration, error) {
 	g.syncing.Lock()
 	defer g.syncing.Unlock()

@@ -199,8 +199,8 @@ func TestFewerGenerations(t *testing.T) {
 }
 
 // TestClearOfMany forgets so many values that Clear leaves that to others: it waits
-// for nobody who uses one of them, the names are gone nevertheless, and so are the
-// filters for who has them in hand.
+// for nobody who uses one of them. The names are gone nevertheless, and callers that
+// hold the filters find them gone, too.
 func TestClearOfMany(t *testing.T) {
 	dir := t.TempDir()
 	l, err := OpenLocal(LocalConfig{Dir: dir, Level: Unlogged})
@@ -221,7 +221,7 @@ func TestClearOfMany(t *testing.T) {
 	}
 	held := filters[0].(*value)
 	for i := range l.gates {
-		l.gates[i].RLock() // of who uses filters
+		l.gates[i].RLock() // as a user of filters does
 	}
 	cleared := make(chan error, 1)
 	go func() { cleared <- l.Clear(bg) }()
@@ -234,7 +234,7 @@ func TestClearOfMany(t *testing.T) {
 		for i := range l.gates {
 			l.gates[i].RUnlock()
 		}
-		t.Fatal("Clear waits for who uses a filter")
+		t.Fatal("Clear waits for users of a filter")
 	}
 	time.Sleep(60 * time.Millisecond)
 	l.sweep() // the name that ends was taken away already

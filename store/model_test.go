@@ -93,7 +93,7 @@ func TestWindowAcrossRestarts(t *testing.T) {
 	}
 }
 
-// TestCheckpoints: the log is kept short, and an add costs no more than so many
+// TestCheckpoints: the log is kept short, and an add costs at most this many
 // bytes on the disk, snapshots included.
 func TestCheckpoints(t *testing.T) {
 	s, err := OpenLocal(LocalConfig{Dir: t.TempDir(), CheckpointBytes: 1 << 20, seams: seams{idle: true}})

@@ -8,14 +8,14 @@ import (
 )
 
 // names is what each name stands for, in shards. A name's shard depends on the
-// name alone, and whoever lists a shard has it locked; so listing shard after
+// name alone, and a shard is locked while it is listed; so listing shard after
 // shard meets every name that stays, and the shard serves as the cursor.
 //
 // A shard is a hash table with open addresses: of a million small filters, a Go
 // map of names would take more than all else that is beside their bits.
 //
-// Looking takes the shard's lock for reading. Changing is for who holds
-// Local.changing, and takes it for writing; of two shards in ascending order.
+// Lookups take the shard's lock for reading. Changes need Local.changing, and take
+// the shard's lock for writing; those of two shards in ascending order.
 type names struct {
 	seed   maphash.Seed
 	shards []shard
@@ -53,7 +53,7 @@ func (n *names) find(name []byte) *value {
 	return v
 }
 
-// find is names.find for who has the lock.
+// find is names.find with the lock held.
 func (s *shard) find(name []byte, start uint64) *value {
 	mask := uint64(len(s.slots) - 1)
 	for at := start; s.used > 0; at++ {

@@ -29,7 +29,7 @@ type paired struct {
 
 	twin *bloom.Shared // of a fold under way: gets all adds, too; guarded by the gate
 
-	moving   sync.Mutex // held by who loads a chunk
+	moving   sync.Mutex // held while a chunk is loaded
 	incoming *incoming  // a dump that is being loaded, guarded by the gate
 	sending  sync.Mutex
 	outgoing *outgoing // a dump that is being read, guarded by sending
@@ -71,7 +71,7 @@ func (p *paired) giveBack(l *Local) {
 	}
 }
 
-// Where it costs less than a hundredth, fixed filters have a multiple of so many
+// Where it costs less than a hundredth, fixed filters have a multiple of this many
 // blocks, so that they can be folded.
 const (
 	folds     = 64
@@ -283,7 +283,7 @@ func layerOf(plan bloom.Plan, items uint64) Layer {
 	}
 }
 
-// replace puts other bits, for which so many bytes were granted, in the place of
+// replace puts other bits, for which this many bytes were granted, in place of
 // those there are. The gate is held alone.
 func (p *paired) replace(bits hashed, items, bytes uint64) {
 	old := p.live.Load()

@@ -180,7 +180,7 @@ func (u *unmapper) next() <-chan struct{} {
 	return u.step
 }
 
-// between is called by who goes through many bits, after each MiB or less.
+// between is called after each MiB or less of a pass over many bits.
 func (l *Local) between() {
 	if l.config.between != nil {
 		l.config.between()

@@ -50,8 +50,8 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestUsersOfTheDropped: whoever uses a filter while its name is dropped, or others
-// take its place, never meets memory that was given back.
+// TestUsersOfTheDropped: a user of a filter whose name is dropped meanwhile, or
+// given to another filter, never reads freed memory.
 func TestUsersOfTheDropped(t *testing.T) {
 	const keys = 400_000
 	capacity := uint64(2_500_000) // of memory outside Go's heap

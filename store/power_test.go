@@ -46,7 +46,7 @@ type plant struct {
 	clock  time.Time
 	states []modelState // the first is certain after the power went
 	killed []modelState // the first is certain after the process ended
-	later  int          // of the states, so many came while a snapshot was taken
+	later  int          // the number of states that came while a snapshot was taken
 	acked  int          // adds that were acknowledged
 	dead   bool         // the store has stopped, or the power went
 	why    error        // what stopped it
@@ -267,7 +267,7 @@ func (p *plant) commit() {
 
 func (p *plant) certain() { p.certainBut(0) }
 
-// certainBut makes all certain but the last so many states.
+// certainBut makes all states certain but this many last ones.
 func (p *plant) certainBut(later int) {
 	last := slices.Clone(p.states[len(p.states)-1-later:])
 	for _, v := range last[0] {

@@ -46,7 +46,7 @@ const (
 
 var order = binary.LittleEndian
 
-// appendPairs and its like append what a record has after its type.
+// appendAdds and the functions below append what a record has after its type.
 
 func appendAdds(b []byte, id uint64, layer, count uint32) []byte {
 	b = order.AppendUint64(b, id)
@@ -78,8 +78,8 @@ func (v *value) logPairs(layer int, pairs []redisbloom.Pair, isNew []bool) {
 	g := v.local.log
 	b := g.begin(recordPairs)
 	b = appendAdds(b, v.id, uint32(layer), uint32(n))
-	// All are written, and those that are not new written over: which they are is
-	// for no CPU to foresee.
+	// Write every pair, and overwrite those that are not new: branching on isNew would
+	// mispredict.
 	const pairBytes = 16
 	at := len(b)
 	b = slices.Grow(b, pairBytes*len(pairs))[:at+pairBytes*len(pairs)]

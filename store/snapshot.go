@@ -36,7 +36,7 @@ func (l *Local) checkpoint() error {
 	return l.checkpointAlone()
 }
 
-// checkpointAlone is checkpoint for who holds the lock.
+// checkpointAlone is checkpoint with the lock held.
 func (l *Local) checkpointAlone() error {
 	l.changing.Lock()
 	unlogged := l.unlogged.Swap(false)

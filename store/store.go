@@ -66,7 +66,7 @@ type Spec struct {
 
 	Span time.Duration // of a Window
 
-	// Public: hashed by XXH3, which whoever chooses keys can look through; false:
+	// Public: hashed by XXH3, for which anybody can craft keys that look seen; false:
 	// by SipHash with the store's secret. A RedisBloom filter is always public.
 	Public bool
 

@@ -36,7 +36,7 @@ func (v *value) logsAll() bool {
 	return v.busy&(mergedInto|leaked) != 0
 }
 
-// errDropped is for who still has a filter whose name is gone.
+// errDropped is returned to a caller that still has a filter whose name is gone.
 var errDropped = fmt.Errorf("%w: the filter was dropped, or another took its place: look its name up again", ErrNotFound)
 
 // body is what the value is: the bits of a filter, and how keys come to them, or

@@ -31,7 +31,7 @@ type job struct {
 	chunks []jobChunk
 }
 
-// jobChunk is so many bytes of a chain's, and the iterator to load them with.
+// jobChunk is this many bytes of a chain, and the iterator to load them with.
 type jobChunk struct {
 	chain    chain
 	iterator int64

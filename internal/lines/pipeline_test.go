@@ -52,8 +52,8 @@ type ownedSeen struct {
 
 func (s *ownedSeen) Blocks() uint64 { return s.n }
 
-// TestPipelineErrors: an error of who takes the lines ends the work at once, one
-// of the input after the lines before it.
+// TestPipelineErrors: an error of the consumer ends the work at once, an error of the
+// input only after the lines before it.
 func TestPipelineErrors(t *testing.T) {
 	f, err := bloom.New(1_000_000, 1e-6)
 	if err != nil {

@@ -38,8 +38,8 @@ func wantLines(s string) []string {
 	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
 }
 
-// readAll reads all lines through blockReader and split, with a block of so
-// many bytes and a batch of two lines, and checks that text and keys agree.
+// readAll reads all lines through blockReader and split, with a block of
+// this many bytes and a batch of two lines, and checks that text and keys agree.
 func readAll(t *testing.T, in *stream, block int, beforeWait func() error) (lines []string, err error) {
 	t.Helper()
 	r := &blockReader{in: in, separator: '\n', beforeWait: beforeWait}

@@ -24,8 +24,8 @@ var (
 
 // Mapping is memory from the operating system, outside Go's heap: a file, or
 // room for a large filter's bits. It is given back by Close, or else when the
-// collector finds the mapping unreachable; so whoever looks at the bytes must
-// keep the mapping alive until the look is over. The collector comes in time for
+// collector finds the mapping unreachable; so a reader of the bytes must
+// keep the mapping alive until it is done. The collector comes in time for
 // the room of filters, see pace.go; files take no memory that the system could not
 // have back.
 type Mapping struct {
@@ -40,7 +40,7 @@ func newFileMapping(b []byte) *Mapping {
 	return m
 }
 
-// newRoom maps anonymous memory of so many bytes; nil where the system has none.
+// newRoom maps this number of bytes of anonymous memory; nil where the system has none.
 func newRoom(size int) (*Mapping, error) {
 	pace.wait(uint64(size))
 	b, err := mapMemory(size)
@@ -56,7 +56,7 @@ func newRoom(size int) (*Mapping, error) {
 
 // MapFile maps the first size bytes of a file, to be read only or to be changed,
 // too. The file may be closed; the mapping outlives that. The error wraps
-// [ErrBudget] where this machine has no addresses for so many bytes, as one of 32
+// [ErrBudget] where this machine has no addresses for that many bytes, as one of 32
 // bits from 2 GiB on.
 func MapFile(file *os.File, size int64, writable bool) (*Mapping, error) {
 	if uint64(size) > math.MaxInt {

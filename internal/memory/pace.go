@@ -16,7 +16,7 @@ import (
 // unmapped. A program that closes its filters never gets that far.
 //
 // The collection begins in the background at three quarters of that, so that in
-// normal use nobody waits; at all of it, whoever maps more waits for its end.
+// normal use nobody waits; once it is all used up, mapping more waits for its end.
 
 // floorBytes is what may be mapped between two collections, however little was left
 // after the last one. Mapping and filling 64 MiB takes some 30 ms, a collection of a
@@ -36,7 +36,7 @@ type pacer struct {
 	regions map[*region]weak.Pointer[Mapping] // all that are mapped
 
 	mapped uint64 // bytes, until they are unmapped
-	live   uint64 // those left after the last collection: at most so many are in use
+	live   uint64 // those left after the last collection: at most this many are in use
 	fresh  uint64 // those mapped since a collection began, of which it knows nothing
 	heap   uint64 // what the last collection left in Go's heap
 
@@ -82,9 +82,9 @@ func OnChange(changed func(mapped uint64)) {
 	}
 }
 
-// SetCeiling says that no more than so many bytes should be mapped, used or not; zero
-// takes it back. Whoever would map more waits for a collection first, and then maps:
-// the ceiling refuses nothing.
+// SetCeiling asks for at most this many mapped bytes, used or not; zero removes the
+// ceiling. Mapping more waits for a collection first, and then maps: the ceiling
+// refuses nothing.
 func SetCeiling(bytes uint64) {
 	pace.mu.Lock()
 	defer pace.mu.Unlock()
@@ -107,7 +107,7 @@ func (p *pacer) add(r *region, of *Mapping) {
 	}
 }
 
-// wait is called before so many bytes are mapped. It returns when there is room for
+// wait is called before this number of bytes is mapped. It returns when there is room for
 // them below the ceiling and what is mapped is within the allowance, or after two
 // collections: the first may have begun too early.
 func (p *pacer) wait(size uint64) {

@@ -13,7 +13,7 @@ func fakePacer(heap uint64) (p *pacer, collections *atomic.Int64) {
 	return newPacer(func() { collections.Add(1); runtime.GC() }, func() uint64 { return heap }), collections
 }
 
-// mapFake counts a mapping of so many bytes, none of which there are.
+// mapFake counts a mapping of this size that does not exist.
 func (p *pacer) mapFake(size uint64) *Mapping {
 	p.wait(size)
 	m := &Mapping{room: &region{bytes: make([]byte, 1), unmap: func([]byte) error { return nil }}}
@@ -124,7 +124,7 @@ func TestDropped(t *testing.T) {
 	runtime.KeepAlive(keeps)
 }
 
-// TestOnChange: whoever wants to know is told of every change.
+// TestOnChange: the callback sees every change.
 func TestOnChange(t *testing.T) {
 	var told []uint64
 	OnChange(func(mapped uint64) { told = append(told, mapped) })
@@ -157,8 +157,8 @@ func TestOnChange(t *testing.T) {
 	}
 }
 
-// TestCeiling: below the allowance, whoever would map more than the ceiling waits for
-// a collection, and only then.
+// TestCeiling: below the allowance, mapping more than the ceiling waits for a
+// collection, and only that does.
 func TestCeiling(t *testing.T) {
 	_, first, err := Words(largeWords)
 	if err != nil {

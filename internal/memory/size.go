@@ -7,7 +7,7 @@ import (
 
 // What memory takes, for those who keep accounts of it: an allocator rounds up.
 
-// Allocated is how many bytes of Go's heap an object of so many bytes takes.
+// Allocated returns how many bytes of Go's heap an object of this size takes.
 func Allocated(bytes uint64) uint64 {
 	classes := sizeClasses()
 	if largest := classes[len(classes)-1]; bytes > largest {
@@ -45,7 +45,7 @@ func Taken(n uint64) uint64 {
 	return Allocated(8*n + blockBytes)
 }
 
-// mappedBytes is how many bytes are mapped for so many. The last page is a huge one
+// mappedBytes returns how many bytes are mapped for a filter of this size. The last page is a huge one
 // too, which saves up to 511 page faults, unless more than a 16th would be of no use:
 // then the end has small pages. A filter of 2.1 MiB would else take 4.
 func mappedBytes(size uint64) uint64 {

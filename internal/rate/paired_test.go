@@ -70,7 +70,7 @@ func rateByKeys(n, blocks uint64, perLine int) float64 {
 				continue
 			}
 			patterns++
-			chance := []float64{1} // that so many are set by the lanes so far
+			chance := []float64{1} // that this many are set by the lanes so far
 			for range bits.OnesCount(uint(lanes & (1<<u - 1))) {
 				next := make([]float64, len(chance)+1)
 				for set, c := range chance {

@@ -13,8 +13,11 @@ import (
 // Each has a plainer form; the list keeps them from coming back. Add to it what
 // you had to read twice.
 var worn = []struct{ pattern, better string }{
-	{`(grow|refuge|meant|only) is for who `, "the caller, or the one who"},
-	{`in so many\b`, "the number"},
+	{`\b(for|of|by|to|as|on|from|with|at) who\b`, "the caller, or name the one who"},
+	{`\bwhoever\b`, "the caller, or name the one who"},
+	{`\b(for|of|in|has|by) so many\b|\bso many (bytes|bits|keys|lines|blocks|items|times|steps)\b`, "the number, or this many"},
+	{`\bthat it is told\b`, "the words for what is passed"},
+	{`\band (its|their) (kin|like)\b`, "and the like"},
 	{`gives? it its name`, "renames"},
 	{`what has that name`, "the value with that name"},
 	{`\bits bytes tell\b`, "is detected"},
@@ -22,7 +25,7 @@ var worn = []struct{ pattern, better string }{
 	{`of who names none`, "the default"},
 	{`by who needs no more`, "stops"},
 	{`for now and ever`, "cannot be changed later"},
-	{`is for no CPU to foresee`, "mispredicts"},
+	{`is for no cpu to foresee`, "mispredicts"}, // in lower case, as the text is searched
 	{`what was the word for`, "nothing: history is in the log"},
 	{`\bin so far as\b`, "as far as"},
 	{`as who asks`, "as the caller asks"},
@@ -41,7 +44,7 @@ func TestWords(t *testing.T) {
 
 func TestWordsSelf(t *testing.T) {
 	for _, tt := range []struct{ file, text, want string }{
-		{"a.go", "package a\n\n// grow is for who found no room.\n", "a.go:3: \"grow is for who \""},
+		{"a.go", "package a\n\n// grow is for who found no room.\n", "a.go:3: \"for who\""},
 		{"a.md", "It ends in so\nmany seconds.\n", "a.md:1: \"in so many\""},
 		{"a.go", "// put gives it\n// its name.\n", "a.go:1:"},
 		{"a.md", "for whole files, for whom\n", ""},

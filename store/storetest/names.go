@@ -201,7 +201,8 @@ func testTexts(t *testing.T, c Config, s store.Store) {
 	}
 }
 
-// testExpiry: names end when they should, whoever looks, and who asked is told.
+// testExpiry: names expire when they should, whether or not anybody looks, and
+// OnEnd's function is called.
 func testExpiry(t *testing.T, c Config, s store.Store) {
 	spec := c.Specs[0]
 	ended := make(chan string, 10)
