@@ -72,7 +72,7 @@
 // files of those before it. Invalid input returns an error. It never panics, and
 // allocates about twice the bytes received at most, with two exceptions: a Window
 // allocates the first layers of all its generations, and [Exceptions] about a hundred
-// bytes for each exception. [Load] and its kin have no limit but the length of the
+// bytes for each exception. [Load] and the like have no limit but the length of the
 // file; functions that read a stream take a limit.
 //
 // Adding and looking up allocate nothing. The collector releases the memory of a dropped
