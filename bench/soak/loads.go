@@ -30,8 +30,8 @@ type run struct {
 }
 
 var loads = []load{
-	{"rebuild", "a filter rebuilt beside the old one, BF.SWAP, DEL", func(l *run) error { return l.build("current", l.share(0.44)) }, rebuild},
-	{"delete", "filters of up to 60% of the ceiling made and deleted, beside one of 30%", func(l *run) error { return l.build("base", l.share(0.3)) }, makeAndDelete},
+	{"rebuild", "a filter rebuilt while the old one is there, BF.SWAP, DEL", func(l *run) error { return l.build("current", l.share(0.44)) }, rebuild},
+	{"delete", "filters of up to 60% of the ceiling made and deleted, in addition to one of 30%", func(l *run) error { return l.build("base", l.share(0.3)) }, makeAndDelete},
 	{"small", "small filters of every kind made, filled and deleted", nil, churnSmall},
 	{"mixed", "strings of up to 1 MiB and filters, which expire or are overwritten", nil, mixed},
 }
