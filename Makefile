@@ -19,7 +19,7 @@ RACETIME  ?= 40m#     the same with the race detector, which is several times sl
 # The stages of `make test` run in order, even with -j, so that their outputs do not
 # mix.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -140,7 +140,7 @@ purego-all: ## runs all tests of all packages without assembly
 	@BLOOMERY_TESTS=all $(GO) test -tags purego -timeout $(TIMEOUT) $(CODE)
 
 # In this order, even with -j, because of .NOTPARALLEL. Takes about two hours.
-test-all: test race-all purego-all other-processors rates power-simulated fuzz ## for nightly runs: make test, then all tests with the race detector and in pure Go, other processors, the full rate grid, power cuts, and every fuzz target
+test-all: test bench-test race-all purego-all other-processors rates power-simulated fuzz ## for nightly runs: make test, the tests of bench/, then all tests with the race detector and in pure Go, other processors, the full rate grid, power cuts, and every fuzz target
 
 # arm64 and s390x fuse floating-point operations, and s390x is big-endian. The small
 # packages run all their tests. 386 has the stage 32-bit: Go programs crash in
@@ -180,6 +180,12 @@ bench-sync: ## compares Shared with Filter, and two goroutines with one
 
 bench-bulk: ## compares Bulk with batches of adds, for a billion keys: needs 8 GB of free memory
 	@cd bench && $(GO) run . -only bulk $(BENCHFLAGS)
+
+bench-test: ## vets and tests the modules in bench/: do the harnesses work, and are the charts up to date?
+	@for module in bench bench/crash bench/interop; do \
+		echo "== go vet and go test in $$module"; \
+		(cd $$module && $(GO) vet ./... && $(GO) test ./...) || exit 1; \
+	done
 
 bench-charts: ## measures for the charts in docs/ (speed.tsv) and draws them
 	@cd bench && $(GO) run . -charts ../docs $(BENCHFLAGS)
