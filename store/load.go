@@ -11,8 +11,8 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// loadPaired makes an empty filter of a dump's header. Its bits are as small as can
-// be, until the dump's have all come.
+// loadPaired creates an empty filter from a dump's header. Its bits are as small as
+// possible until the whole dump has arrived.
 func (l *Local) loadPaired(header []byte) (*paired, error) {
 	h, err := ParseDumpHeader(header)
 	if err != nil {
@@ -46,7 +46,7 @@ func (l *Local) loadPaired(header []byte) (*paired, error) {
 }
 
 // loadingBytes bounds the memory that a dump takes until it is loaded: its bytes, and
-// the bits with their locks. Of a window all generations might be full.
+// the bits with their locks. All generations of a window might be full.
 func (p *paired) loadingBytes(size uint64) uint64 {
 	eighths := uint64(17)
 	if p.spec.Kind == Window {
@@ -58,10 +58,9 @@ func (p *paired) loadingBytes(size uint64) uint64 {
 	return (size*eighths + 7) / 8
 }
 
-// load takes a chunk a piece at a time, so that nobody waits for long: neither for the
-// gate, nor for a commit that would have to write all of it. moving keeps others from
-// loading meanwhile. A chunk that has come in part, before the store was opened again,
-// may come once more.
+// load takes a chunk a piece at a time, so that nobody waits long for the gate, or for
+// a commit that has to write all of it. moving keeps other loads out meanwhile. A chunk
+// that arrived only in part before the store was reopened may be sent again.
 func (p *paired) load(v *value, iterator int64, chunk []byte) error {
 	p.moving.Lock()
 	defer p.moving.Unlock()
@@ -82,7 +81,7 @@ func (p *paired) load(v *value, iterator int64, chunk []byte) error {
 	}
 	var bits hashed
 	var items uint64
-	if in.have+uint64(len(chunk)) == in.size { // before the log has it: what is no filter must not be in there
+	if in.have+uint64(len(chunk)) == in.size { // before it is logged: the log must not contain what is not a filter
 		if bits, err = p.parse(in, chunk); err != nil {
 			return chunkError(err)
 		}
@@ -103,8 +102,9 @@ func (p *paired) load(v *value, iterator int64, chunk []byte) error {
 	return p.keep(v, iterator, chunk, bits, items)
 }
 
-// itemsOf is how many keys a filter that was dumped has at least, by its bits: keys may
-// have come after the dump's header. A growing one counts for itself.
+// itemsOf returns the least number of keys that a dumped filter has, estimated from its
+// bits: keys may have been added after the header was written. A growing filter has its
+// own count.
 func itemsOf(bits hashed) uint64 {
 	filter, ok := bits.(*bloom.Shared)
 	if !ok {
@@ -117,11 +117,11 @@ func itemsOf(bits hashed) uint64 {
 	return uint64(max(r.Keys-4*r.KeysError, 0))
 }
 
-// loadPiece is how much of a chunk is taken, and logged, at a time.
+// loadPiece is how much of a chunk is loaded, and logged, at a time.
 const loadPiece = 1 << 20
 
-// loadingNow is what has come so far. The bits that are to be replaced are pinned, so
-// that the memory of a load counts until it is over, also if the filter is dropped.
+// loadingNow returns what has arrived so far. The bits to be replaced are pinned, so
+// that the memory of a load counts until it is over, even if the filter is dropped.
 func (p *paired) loadingNow(v *value) (in *incoming, held io.Closer, err error) {
 	if held, err = v.hold(); err != nil {
 		return nil, nil, err
@@ -136,7 +136,7 @@ func (p *paired) loadingNow(v *value) (in *incoming, held io.Closer, err error) 
 	return in, held, nil
 }
 
-// parse makes the bits of all that has come and the last chunk.
+// parse makes the bits from all previous chunks and the last one.
 func (p *paired) parse(in *incoming, last []byte) (hashed, error) {
 	file := &pieces{list: append(slices.Clip(in.pieces), last), left: in.size}
 	if p.spec.Kind == Window {
@@ -151,8 +151,8 @@ func (p *paired) parse(in *incoming, last []byte) (hashed, error) {
 	return p.local.read(p.spec, file, int64(in.size))
 }
 
-// keep takes a piece, which ends before the iterator, and logs it; with the last one
-// come the bits, and how many keys they have at least.
+// keep appends a piece, which ends before the iterator, and logs it. The last piece
+// comes with the bits, and with the least number of keys that they have.
 func (p *paired) keep(v *value, iterator int64, piece []byte, bits hashed, items uint64) error {
 	gate := v.gate()
 	gate.Lock()
@@ -167,7 +167,7 @@ func (p *paired) keep(v *value, iterator int64, piece []byte, bits hashed, items
 		return nil
 	}
 	p.incoming = nil
-	granted, bytes := p.charged.Load(), takes(bits) // of the load's memory, some is the filter's
+	granted, bytes := p.charged.Load(), takes(bits) // part of the load's memory becomes the filter's
 	p.charged.Store(granted - min(granted, bytes))
 	p.replace(bits, max(items, p.items.Load()), bytes)
 	return nil
@@ -179,13 +179,13 @@ func closeIf(bits hashed) {
 	}
 }
 
-// take is load during recovery, when nothing else uses the value.
+// take is load without locks, for when the log is replayed.
 func (p *paired) take(v *value, iterator int64, chunk []byte) error {
 	return p.load(v, iterator, chunk)
 }
 
-// isLoading returns an error while the filter is being loaded: keys that are added
-// now would be replaced. The gate is held.
+// isLoading returns an error if the filter is being loaded: keys added now would be
+// lost when the bits are replaced. The gate is held.
 func (p *paired) isLoading() error {
 	if in := p.incoming; in != nil {
 		return chunkError(fmt.Errorf("the filter is being loaded, and %d of %d bytes have come: load the others, or drop it", in.have, in.size))
@@ -193,14 +193,15 @@ func (p *paired) isLoading() error {
 	return nil
 }
 
-// incoming is a dump that is being loaded: the pieces that have arrived, of its total size.
+// incoming is a dump that is being loaded: the pieces that have arrived, and the total
+// size.
 type incoming struct {
 	pieces [][]byte
 	have   uint64
 	size   uint64
 }
 
-// take copies a piece behind the others. Small ones share their room.
+// take appends a copy of a chunk. Small ones share a piece.
 func (in *incoming) take(piece []byte) {
 	for len(piece) > 0 {
 		last := len(in.pieces) - 1
@@ -215,8 +216,8 @@ func (in *incoming) take(piece []byte) {
 	}
 }
 
-// pieces reads what lies in pieces. Len lets its reader take the memory for all of it
-// at once.
+// pieces reads the pieces in order. Its Len lets the reader allocate everything at
+// once.
 type pieces struct {
 	list [][]byte
 	left uint64

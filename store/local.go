@@ -11,36 +11,37 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// LocalConfig says what [Local] to open. The zero LocalConfig is a store in memory
-// that nothing is left of.
+// LocalConfig configures a [Local]. The zero LocalConfig is a store that exists only in
+// memory.
 type LocalConfig struct {
-	// Dir is the directory for the store's files; it is made if it is not there.
-	// Empty: everything is in memory only.
+	// Dir is the directory for the store's files; it is created if necessary. If it is
+	// empty, everything is in memory only.
 	Dir string
 
-	// Memory is the most bytes that all filters and values may take together; zero
-	// means no limit.
+	// Memory limits the memory of all filters and values together, in bytes. Zero means
+	// no limit.
 	Memory uint64
 
-	// Level is that of all filters whose Spec does not say another. Zero means
+	// Level is that of all filters whose Spec does not name one. Zero means
 	// EverySecond.
 	Level Level
 
-	// Checkpoint is how many bytes of log for each byte of filters there may be
-	// before a snapshot makes the log superfluous, but never less than
-	// CheckpointBytes. Zero means 2, and 256 MiB, which is read again in some seconds.
+	// A snapshot is taken, so that the log before it can be removed, when the log has
+	// Checkpoint bytes for each byte of filters, and at least CheckpointBytes. Zero
+	// means 2, and 256 MiB, which takes seconds to replay.
 	Checkpoint      float64
 	CheckpointBytes uint64
 
-	// SnapshotEvery is how often filters at the level Unlogged are saved if they
-	// have changed. Zero means 5 minutes.
+	// SnapshotEvery is how often filters at the level Unlogged are saved if they have
+	// changed. Zero means 5 minutes.
 	SnapshotEvery time.Duration
 
-	// Warn is called with errors that stop nothing: of snapshots that were not asked
-	// for. They are tried again. It may be nil.
+	// Warn is called with errors of automatic snapshots. They do not stop the store,
+	// and the snapshots are retried. Warn may be nil.
 	Warn func(err error)
 
-	// Generations is that of new windows, see bloom.WindowConfig. Zero means 4.
+	// Generations is the number that new windows have, see bloom.WindowConfig. Zero
+	// means 4.
 	Generations int
 
 	seams
@@ -53,31 +54,35 @@ type seams struct {
 
 	// elapsed is the time since the store was opened, by a clock that nobody sets.
 	elapsed func() time.Duration
-	idle    bool // nothing happens by itself: tests call sweep and eachSecond
+	idle    bool // no background work: tests call sweep and eachSecond
 
-	recovered func(r *recovery) // called when everything is read, before the store writes
+	recovered func(r *recovery) // called when everything has been read, before the store writes
 	between   func()            // called between the pieces of a merge and of a fold
-	patience  time.Duration     // in place of grantPatience
+	patience  time.Duration     // instead of grantPatience
 
 	checkOnly bool // nothing is written: see Verify
-	strict    bool // the memory limit holds for what is recovered, too
+	strict    bool // the memory limit applies to recovered values, too
 }
 
 // Local is a [Store] in this process's memory, with its log and snapshots in a
 // directory: see docs/format.md.
 //
-// Three kinds of locks order what happens. changing is held while values
-// are made, dropped or renamed, so that the log has these changes in order. A
-// filter's gate is held for reading while keys are added or looked up, and for
-// writing while the filter is dropped, its bits are replaced or room is made.
-// underway is held for reading from before the first bit of an add is set until the
-// add is in the log, and for writing to make sure that all visible bits are in the log: see log.commit. They are taken in this
-// order: checkpointing, changing, gate, underway, and last the log's own; moving, of
-// a filter that is being loaded, before the gate.
+// Three kinds of locks order what happens:
 //
-// None of them but checkpointing is held for long: gates stand still for a thousand
-// keys or a MiB at most. checkpointing is held by snapshots, merges and folds, which
-// so come one after the other; nobody else waits for it but Close.
+//   - changing is held to create, drop or rename values, so that the log has these
+//     changes in order.
+//   - A filter's gate is held for reading to add or look up keys, and for writing to drop
+//     the filter, replace its bits or make room.
+//   - underway is held for reading from before an add sets its first bit until the add
+//     is in the log. It is held for writing to make sure that all visible bits are in
+//     the log: see log.commit.
+//
+// The order of locking is: checkpointing, changing, gate, underway, and last the log's
+// own lock; moving, of a filter that is being loaded, comes before the gate.
+//
+// None of them except checkpointing is held for long: a gate at most for a thousand
+// keys or a MiB. Snapshots, merges and folds hold checkpointing, so they run one after
+// another; otherwise only Close waits for it.
 type Local struct {
 	config LocalConfig
 	secret []byte
@@ -87,11 +92,11 @@ type Local struct {
 
 	pins     pins
 	unmapper unmapper
-	cleared  atomic.Uint64 // the values with lower ids have been dropped; see Local.clear
+	cleared  atomic.Uint64 // values with lower ids have been dropped; see Local.clear
 	leaked   []*value      // see merge.end; guarded by checkpointing
 
 	used         atomic.Uint64            // bytes
-	grantLayer   func(bytes uint64) error // grant and release, for a million chains
+	grantLayer   func(bytes uint64) error // grant and release, stored once for a million chains
 	releaseLayer func(bytes uint64)
 
 	changing      sync.Mutex
@@ -102,11 +107,11 @@ type Local struct {
 
 	log       *log         // nil: in memory only
 	unlock    func() error // the directory
-	unlogged  atomic.Bool  // there were adds to filters at that level since the last snapshot
+	unlogged  atomic.Bool  // filters at that level have changed since the last snapshot
 	leftovers atomic.Bool  // there are files from before the newest snapshot
 	recovered Recovery
 	opened    time.Time    // the time of day when the store was opened
-	replay    atomic.Int64 // the time that windows see while the log is read again, 0 otherwise
+	replay    atomic.Int64 // the time that windows see while the log is replayed, otherwise 0
 
 	dumps sync.Map // the *paired that are being dumped
 	ends  endings
@@ -114,20 +119,20 @@ type Local struct {
 	done  sync.WaitGroup
 
 	closing      sync.Once
-	snapshotting sync.Mutex // held while the one that came by itself is taken
+	snapshotting sync.Mutex // held while an automatic snapshot is taken
 
 	last struct { // the newest snapshot
 		sync.Mutex
 		at    time.Time
-		known time.Time // to this process: at may be off, if the clock was
+		known time.Time // to this process: at may be off, if the clock was wrong
 		took  time.Duration
 		bytes uint64
 		count uint64
 
 		err      error         // of the last attempt
 		failures uint64        // since the store was opened
-		pause    time.Duration // before the next attempt that comes by itself
-		retry    time.Time     // when that may come
+		pause    time.Duration // before the next automatic attempt
+		retry    time.Time     // earliest time of that attempt
 	}
 }
 
@@ -146,10 +151,10 @@ const (
 	tickEvery            = 100 * time.Millisecond
 )
 
-// OpenLocal opens a store. With a directory it reads what is there, the newest
-// snapshot and the log since, and makes sure that the disk has it. The error says
-// what to do: it wraps bloom.ErrLocked if another process has the directory, and
-// [ErrDamaged] if a file is not as it was written.
+// OpenLocal opens a store. If there is a directory, it reads the newest snapshot and
+// the log since, and makes sure that both are on disk. The error says what to do. It
+// wraps bloom.ErrLocked if another process has the directory locked, and [ErrDamaged]
+// if a file is not as it was written.
 func OpenLocal(config LocalConfig) (*Local, error) {
 	config, err := config.filled()
 	if err != nil {
@@ -165,7 +170,7 @@ func OpenLocal(config LocalConfig) (*Local, error) {
 	return l, nil
 }
 
-// filled puts the defaults in the place of zeros.
+// filled replaces zeros by the defaults.
 func (c LocalConfig) filled() (LocalConfig, error) {
 	if c.Level > Unlogged {
 		return c, fmt.Errorf("%w: no level %d", bloom.ErrConfig, c.Level)
@@ -206,12 +211,11 @@ func newLocal(config LocalConfig) *Local {
 // now is the time of day.
 func (l *Local) now() time.Time { return l.config.now() }
 
-// windowNow is the clock of windows, and of the log's records of adds to them: the
-// time of day when the store was opened, and what has passed since by a clock that
-// nobody sets. So when the time of day jumps, windows do not, and what the log says
-// agrees with what they did: a jump and its end make no key be forgotten too early,
-// neither at once nor after a restart. A clock that stays put forward is followed from
-// the next start on.
+// windowNow is the clock of windows, and of the log's records of adds to them: the time
+// of day when the store was opened, plus the time since then by a clock that nobody
+// sets. So when the time of day jumps, windows do not, and the log agrees with them:
+// neither a jump nor its end makes a key expire too early, at once or after a restart.
+// If the time of day stays ahead, windows follow it from the next start on.
 func (l *Local) windowNow() time.Time {
 	if at := l.replay.Load(); at != 0 {
 		return time.Unix(0, at)
@@ -219,18 +223,17 @@ func (l *Local) windowNow() time.Time {
 	return l.opened.Add(l.config.elapsed())
 }
 
-// Grant takes this number of bytes from what the memory limit leaves, for something beside
-// filters and values that a server needs for a while, until Release gives them back.
-// It waits for a moment if memory is about to be given back. The error wraps ErrMemory
-// and names the bytes.
+// Grant reserves memory, in bytes, for something other than filters and values that a
+// server needs temporarily, until Release returns it. Grant waits briefly if memory is
+// about to be released. The error wraps ErrMemory and names the bytes.
 func (l *Local) Grant(bytes uint64) error {
 	return l.patiently(func() error { return l.grant(bytes) })
 }
 
-// Release gives back what Grant took.
+// Release returns memory reserved by Grant.
 func (l *Local) Release(bytes uint64) { l.release(bytes) }
 
-// grant takes this number of bytes of memory, or says why not. It does not wait, as most of
+// grant reserves bytes of memory, or returns an error. It does not wait, since most of
 // its callers hold locks: see patiently.
 func (l *Local) grant(bytes uint64) error {
 	limit := l.config.Memory
@@ -245,7 +248,7 @@ func (l *Local) grant(bytes uint64) error {
 	}
 }
 
-// release gives bytes back.
+// release returns bytes.
 func (l *Local) release(bytes uint64) {
 	for {
 		used := l.used.Load()
@@ -258,10 +261,10 @@ func (l *Local) release(bytes uint64) {
 // Usage returns the bytes that filters and values take, and the limit.
 func (l *Local) Usage() (bytes, limit uint64) { return l.used.Load(), l.config.Memory }
 
-// Len is how many names there are; those that expired in the last moments count.
+// Len returns the number of names, including those that expired in the last moments.
 func (l *Local) Len() int { return int(l.count.Load()) }
 
-// Open returns the filter of that name.
+// Open returns the filter with that name.
 func (l *Local) Open(name []byte) (Filter, error) {
 	v := l.look(name)
 	switch {
@@ -273,7 +276,7 @@ func (l *Local) Open(name []byte) (Filter, error) {
 	return v, nil
 }
 
-// look returns what has the name now; nil if nothing.
+// look returns the value that has the name now, or nil.
 func (l *Local) look(name []byte) *value {
 	v := l.names.find(name)
 	if v == nil || v.expired() {
@@ -282,7 +285,7 @@ func (l *Local) look(name []byte) *value {
 	return v
 }
 
-// Get returns a plain value, which is not to be changed.
+// Get returns a plain value. The caller must not change it.
 func (l *Local) Get(name []byte) ([]byte, error) {
 	v := l.look(name)
 	if v == nil {
@@ -294,7 +297,7 @@ func (l *Local) Get(name []byte) ([]byte, error) {
 	return nil, ErrWrongKind
 }
 
-// Kind is what the name stands for, and until when.
+// Kind returns what the name stands for, and when it expires.
 func (l *Local) Kind(name []byte) (Kind, time.Time) {
 	v := l.look(name)
 	if v == nil {
@@ -303,7 +306,7 @@ func (l *Local) Kind(name []byte) (Kind, time.Time) {
 	return v.kind(), v.expiry()
 }
 
-// List returns the names of as many shards as it takes to have count of them.
+// List returns the names of as many shards as it takes to reach count.
 func (l *Local) List(cursor uint64, count int) (found []string, next uint64) {
 	for ; cursor < shardCount; cursor++ {
 		if len(found) >= max(count, 1) {
@@ -321,17 +324,16 @@ func (l *Local) List(cursor uint64, count int) (found []string, next uint64) {
 	return found, 0
 }
 
-// OnEnd calls back when a name has expired: within a tenth of a second, one name
-// after the other. It replaces the function that was given before.
+// OnEnd sets the function that is called with each name that has expired, within a
+// tenth of a second, one name at a time. It replaces the previous function.
 func (l *Local) OnEnd(do func(name string)) {
 	l.ends.Lock()
 	l.ends.do = do
 	l.ends.Unlock()
 }
 
-// OnStop calls back when the store has stopped, with the error that wraps
-// [ErrStopped], also if nobody is adding anything. It replaces the function that was
-// given before.
+// OnStop sets the function that is called when the store has stopped, even if nobody is
+// adding keys. The error wraps [ErrStopped]. It replaces the previous function.
 func (l *Local) OnStop(do func(err error)) {
 	if l.log == nil {
 		return
@@ -343,8 +345,8 @@ func (l *Local) OnStop(do func(err error)) {
 	}
 }
 
-// Commit returns when all that returned before it is durable, each filter's adds
-// as its level asks. If ctx ends first Commit returns its error, and the commit
+// Commit returns when every call that returned before it is durable, each filter's adds
+// as its level requires. If ctx ends first, Commit returns its error, and the commit
 // continues for other callers. A context that cannot end costs nothing.
 func (l *Local) Commit(ctx context.Context) error {
 	if l.log == nil {
@@ -353,7 +355,7 @@ func (l *Local) Commit(ctx context.Context) error {
 	return l.log.commit(ctx)
 }
 
-// run is what happens by itself.
+// run does the background work.
 func (l *Local) run() {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
@@ -370,7 +372,7 @@ func (l *Local) run() {
 	}
 }
 
-// eachSecond syncs the log, and takes a snapshot when it is time for one.
+// eachSecond syncs the log, and takes a snapshot when one is due.
 func (l *Local) eachSecond() {
 	l.endIdleDumps()
 	if l.log == nil || l.log.syncNow() != nil || !l.wantsSnapshot() {
@@ -380,7 +382,7 @@ func (l *Local) eachSecond() {
 		l.checkpoint()
 		return
 	}
-	if l.snapshotting.TryLock() { // the next second may come first
+	if l.snapshotting.TryLock() { // it may still be running a second later
 		l.done.Go(func() {
 			defer l.snapshotting.Unlock()
 			if err := l.checkpoint(); err != nil && l.config.Warn != nil && !errors.Is(err, ErrStopped) {
@@ -390,8 +392,8 @@ func (l *Local) eachSecond() {
 	}
 }
 
-// wantsSnapshot reports whether the log is long enough, or what is not logged has
-// waited long enough.
+// wantsSnapshot reports whether the log is long enough, or unlogged changes are old
+// enough.
 func (l *Local) wantsSnapshot() bool {
 	l.last.Lock()
 	known, retry, failed := l.last.known, l.last.retry, l.last.err != nil
@@ -406,26 +408,27 @@ func (l *Local) wantsSnapshot() bool {
 	return l.leftovers.Load() || l.log.bytes() > max(l.config.CheckpointBytes, uint64(l.config.Checkpoint*float64(used)))
 }
 
-// Snapshot takes a snapshot now, and returns when the log before it is removed. If
-// ctx ends before the snapshot is begun nothing is done; once begun it is completed.
+// Snapshot takes a snapshot now, and returns when the log before it has been removed.
+// If ctx ends before the snapshot is begun, nothing is done; once begun, it is
+// completed.
 func (l *Local) Snapshot(ctx context.Context) error {
 	if l.log == nil {
 		return fmt.Errorf("a store in memory has no snapshots: %w", errUnsupported)
 	}
 	l.checkpointing.Lock()
 	defer l.checkpointing.Unlock()
-	if err := ctx.Err(); err != nil { // it may have waited for another snapshot, or a merge
+	if err := ctx.Err(); err != nil { // ctx may have ended while waiting for another snapshot, or a merge
 		return err
 	}
 	return l.checkpointAlone()
 }
 
-// Close makes all adds durable, at any level, and ends the store. It takes a
-// snapshot if anything has changed since the last, so that nothing is left to be
-// done again at the next start. If that fails, as when the disk is full, the log has
-// everything all the same, and it is an error only if there were adds at the level
-// Unlogged: Stats tells of it. Close may be called twice. Filters that are still in
-// hand can be asked, but what is added is lost.
+// Close makes all adds durable, at any level, and closes the store. If anything has
+// changed since the last snapshot it takes another, so that the next start has nothing
+// to replay. If the snapshot fails, as when the disk is full, the log still has
+// everything. That is an error only if there were adds at the level Unlogged; otherwise
+// Stats reports it. Close may be called twice. Filters that callers still hold can be
+// queried, but keys added to them are lost.
 func (l *Local) Close() (err error) {
 	l.closing.Do(func() {
 		close(l.stop)
@@ -433,7 +436,7 @@ func (l *Local) Close() (err error) {
 		if l.log == nil {
 			return
 		}
-		// A snapshot that is under way has adds that are nowhere else.
+		// A snapshot under way may have adds that are nowhere else.
 		l.checkpointing.Lock()
 		defer l.checkpointing.Unlock()
 		if (l.unlogged.Load() || l.leftovers.Load() || l.log.unsaved()) && l.log.stopped() == nil {

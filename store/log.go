@@ -10,79 +10,77 @@ import (
 	"time"
 )
 
-// log is what happened since the newest snapshot: records, in segments, one after
-// the other. A change appends a record to a buffer, under a lock that is held for
-// as long as it takes to copy the record. To make records durable, callers call
-// commit: one of them becomes the writer, and writes, and syncs if it must, all that
-// has been appended until then; the others wait, and mostly find that it was done
-// for them, too.
+// log is what has happened since the newest snapshot: records, in consecutive
+// segments. Every change appends a record to a buffer, under a lock that is held only
+// while the record is copied. Callers that need durability call commit. One of them
+// becomes the writer: it writes everything appended so far, and syncs if necessary. The
+// others wait, and usually find that their records were covered.
 //
 // # The rules
 //
-// Each was broken once, in a simulation, and lost what had been acknowledged:
+// Breaking any of them lost acknowledged data in a simulation:
 //
-//   - commit waits for all that anybody has appended, also when its caller's own
-//     adds changed nothing: the bits that made them old may be of an add that is
-//     not in the log yet. Local.underway says whether there may be such bits.
+//   - commit waits for everything that anybody has appended, even if its caller's own
+//     adds changed nothing: the bits that made them "seen" may belong to an add that is
+//     not logged yet. Local.underway says whether there may be such bits.
 //   - For the same reason all keys that are added to a filter are logged, new or not,
 //     while it has bits that no record accounts for yet: see merge.
-//   - After the first error of a write or sync nothing is acknowledged any more,
-//     and nothing is tried again: the system takes for written what it has thrown
-//     away.
-//   - A process that starts writes what it has read of the last segment to a new
-//     file, and goes on in a new segment, before it serves: what it read may have
-//     been in memory only. Snapshots, and the segments before the last, were
-//     synced before anything followed them.
+//   - After the first error of a write or sync, nothing more is acknowledged and nothing
+//     is retried: the system considers written what it has discarded.
+//   - Before it serves, a process that starts copies what it has read of the last
+//     segment to a new file, and continues in a new segment: what it read may have been
+//     in memory only. Snapshots, and the segments before the last, were synced before
+//     anything followed them.
 //   - A segment is synced before the next one is begun, and the directory after
 //     that. So only the last segment can end in a torn record.
-//   - A snapshot gets its name when the log is synced up to the newest record that
-//     it has seen: it has adds of that moment, and must not have them without those
-//     before.
-//   - A value that is dropped while a snapshot is taken stays in it, if without bits:
-//     the log behind the snapshot may have renamed it first.
-//   - Segments are removed when the snapshot that makes them superfluous is on
-//     the disk, its name included.
+//   - A snapshot is renamed into place when the log is synced up to the newest record
+//     that it has seen: it has adds of that moment, and must not have them without the
+//     earlier ones.
+//   - A value that is dropped while a snapshot is taken stays in it, without its bits:
+//     the log after the snapshot may rename it before the drop.
+//   - Segments are removed when the snapshot that makes them superfluous is on disk,
+//     and so is its name.
 type log struct {
 	local *Local
 	disk  disk
 
 	sync.Mutex
-	turn   sync.Cond // of the writer: signalled when it is done
+	turn   sync.Cond // for the writer's turn: signalled when the writer is done
 	busy   bool      // there is a writer
 	buffer []byte
 	spare  []byte
 
 	reaching chan struct{} // closed when the goroutine of reachBefore ends; nil: there is none
 
-	from int // where in the buffer the record under way begins
+	from int // offset in the buffer of the record being appended
 
 	// LSNs: all records below them are ...
 	next    uint64 // appended
 	written uint64 // written
 	synced  uint64 // synced
 	urgent  uint64 // to be synced before they are acknowledged
-	marked  uint64 // said to be synced, by a record of the log
-	changes uint64 // changes: behind them there are only marks
+	marked  uint64 // reported as synced by a record of the log
+	changes uint64 // the last change: only marks follow
 	saved   uint64 // in the newest snapshot
 
 	failure error
 	onFail  func(error)
 
-	syncing sync.Mutex // held by syncNow, and while the file is replaced
+	syncing sync.Mutex // held by syncNow, and to replace the file
 	file    diskFile
 	segment segment
-	earlier uint64 // bytes of the segments before that no snapshot has made superfluous
-	waiting uint64 // bytes that have been written since a sync began
+	earlier uint64 // bytes of earlier segments that no snapshot has made superfluous
+	waiting uint64 // bytes written since the last sync began
 	counts  LogStats
 }
 
-// segment is a file of the log: its head, and how long it is.
+// segment is a file of the log: its head and its length.
 type segment struct {
 	fileHead
 	bytes uint64
 }
 
-const keepBuffer = 8 << 20 // larger buffers are given back
+const keepBuffer = 8 << 20 // larger buffers are released
 
 func newLog(l *Local, next uint64) *log {
 	g := &log{local: l, disk: l.config.disk, next: next, written: next, synced: next, urgent: next, marked: next, changes: next, saved: next}
@@ -90,8 +88,8 @@ func newLog(l *Local, next uint64) *log {
 	return g
 }
 
-// begin appends the beginning of a record, and leaves the log locked until end
-// gets it back with its fields behind.
+// begin appends the beginning of a record, and leaves the log locked until end is
+// called with the buffer and the fields appended to it.
 func (g *log) begin(kind byte) []byte {
 	g.Lock()
 	g.from = len(g.buffer)
@@ -112,8 +110,8 @@ func (g *log) end(b []byte, level Level) {
 	}
 }
 
-// seal completes the record under way. Its checksum comes when it is written, as
-// only then it is known in which segment.
+// seal completes the record under way. Its checksum is computed when it is written,
+// because only then is its segment known.
 func (g *log) seal(b []byte) {
 	order.PutUint32(b[g.from:], uint32(len(b)-g.from-frameBytes))
 	g.buffer = b
@@ -121,10 +119,10 @@ func (g *log) seal(b []byte) {
 	g.counts.Records++
 }
 
-// commit returns when everything that anybody has appended is as durable as it must
-// be to be acknowledged, or ctx has ended. Then the records are written all the same.
+// commit returns when everything that anybody has appended is durable enough to be
+// acknowledged, or ctx has ended. The records are written even then.
 func (g *log) commit(ctx context.Context) error {
-	// Who has set bits is through with logging them when underway is free.
+	// When underway is free, all bits that are set belong to adds that have been logged.
 	g.local.underway.Lock()
 	g.Lock()
 	g.local.underway.Unlock()
@@ -137,8 +135,8 @@ func (g *log) commit(ctx context.Context) error {
 }
 
 // reachBefore is reach until ctx has ended. The caller does not write: one goroutine
-// does it for all callers that have a ctx, so a disk that hangs holds up no more than
-// that. The log is locked.
+// does it for all callers that have a ctx, so a hanging disk blocks only that one. The
+// log is locked.
 func (g *log) reachBefore(ctx context.Context, written, synced uint64) error {
 	for g.failure == nil && (g.written < written || g.synced < synced) {
 		if err := ctx.Err(); err != nil {
@@ -166,8 +164,8 @@ func (g *log) reachBefore(ctx context.Context, written, synced uint64) error {
 	return g.failure
 }
 
-// reach returns when all records below these two are written, and synced. The log
-// is locked.
+// reach returns when all records below these two LSNs are written and synced,
+// respectively. The log is locked.
 func (g *log) reach(written, synced uint64) error {
 	for g.failure == nil {
 		switch {
@@ -182,20 +180,20 @@ func (g *log) reach(written, synced uint64) error {
 	return g.failure
 }
 
-// reachAll returns when all that has been appended is written, and synced.
+// reachAll returns when everything appended is written and synced.
 func (g *log) reachAll() error {
 	g.Lock()
 	defer g.Unlock()
 	return g.reach(g.next, g.next)
 }
 
-// unsyncedBytes is how much a long load leaves to the next sync. A sync of much more
-// keeps the disk and the file busy for so long that everybody else's writes wait.
+// unsyncedBytes is how much a long load leaves to the next sync. A much larger sync
+// would keep the disk and the file busy for so long that everybody else's writes wait.
 const unsyncedBytes = 8 << 20
 
-// settle returns when everything that has been appended is written, and synced if it is
-// much: a caller that logs a lot does it a MiB at a time, and leaves nobody's commit
-// more than that to write, and no sync more than unsyncedBytes.
+// settle returns when everything appended is written, and synced if it is a lot. A
+// caller that logs a lot calls it after each MiB. So it leaves no more than that to
+// write for anybody's commit, and no more than unsyncedBytes to a sync.
 func (l *Local) settle() error {
 	g := l.log
 	if g == nil {
@@ -211,7 +209,7 @@ func (l *Local) settle() error {
 	return err
 }
 
-// write writes what is in the buffer. The log is locked, and unlocked meanwhile.
+// write writes the buffer. The log is locked, but unlocked meanwhile.
 func (g *log) write(andSync bool) {
 	if g.synced > g.marked && g.changes > g.marked {
 		g.mark()
@@ -251,8 +249,8 @@ func (g *log) write(andSync bool) {
 	g.turn.Broadcast()
 }
 
-// mark appends a record that says how much of the log is on the disk, so that
-// damage there is not taken for a torn end.
+// mark appends a record that says how much of the log is on disk, so that damage there
+// is not taken for a torn end.
 func (g *log) mark() {
 	g.from = len(g.buffer)
 	b := append(g.buffer, make([]byte, frameBytes)...)
@@ -261,7 +259,7 @@ func (g *log) mark() {
 	g.marked = g.synced
 }
 
-// seal gives the records their checksums.
+// seal computes the checksums of the records.
 func seal(records []byte, seed uint32) {
 	for len(records) > 0 {
 		end := frameBytes + int(order.Uint32(records))
@@ -281,9 +279,9 @@ func writeAll(file io.Writer, data []byte) error {
 	return err
 }
 
-// syncAlone syncs the file that file returns while the log is locked. Nothing else
-// syncs meanwhile: the system reports an error only once, so after a failed sync
-// later callers must learn of it from the log, and not from a sync that succeeds.
+// syncAlone syncs the file that the function returns while the log is locked. Nobody
+// else syncs meanwhile: the system reports an error only once, so a caller that comes
+// after a failed sync must learn of it from the log, rather than find that all is well.
 func (g *log) syncAlone(file func() diskFile) (time.Duration, error) {
 	g.syncing.Lock()
 	defer g.syncing.Unlock()
@@ -308,7 +306,7 @@ func timedSync(file diskFile) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// isSynced notes that all records below next are. The log is locked.
+// isSynced notes that all records below next are synced. The log is locked.
 func (g *log) isSynced(next uint64, took time.Duration) {
 	g.synced = max(g.synced, next)
 	g.counts.Syncs++
@@ -317,7 +315,7 @@ func (g *log) isSynced(next uint64, took time.Duration) {
 	g.counts.SyncBuckets[bucket]++
 }
 
-// fail stops the store, for good. The log is locked.
+// fail stops the store permanently. The log is locked.
 func (g *log) fail(err error) {
 	if g.failure == nil {
 		g.failure = fmt.Errorf("%w: nothing more is acknowledged, as what was written last may be lost: see to the disk, then start again: %w", ErrStopped, err)
@@ -328,15 +326,15 @@ func (g *log) fail(err error) {
 	g.turn.Broadcast()
 }
 
-// stopped is the failure there was, if any.
+// stopped returns the failure, if any.
 func (g *log) stopped() error {
 	g.Lock()
 	defer g.Unlock()
 	return g.failure
 }
 
-// syncNow writes and syncs all that has been appended, while others may write on:
-// the work of each second at the level EverySecond.
+// syncNow writes and syncs everything appended, while others may continue to write. The
+// level EverySecond calls it each second.
 func (g *log) syncNow() error {
 	g.Lock()
 	defer g.Unlock()
@@ -346,7 +344,7 @@ func (g *log) syncNow() error {
 	if g.synced >= g.written && !(g.synced > g.marked && g.changes > g.marked) {
 		return nil
 	}
-	if g.synced >= g.written { // only a mark to write
+	if g.synced >= g.written { // there is only a mark to write
 		for g.busy && g.failure == nil {
 			g.turn.Wait()
 		}
@@ -357,7 +355,7 @@ func (g *log) syncNow() error {
 	}
 	g.Unlock()
 	var next uint64
-	took, err := g.syncAlone(func() diskFile { // not before, as rotate closes the file that it replaces
+	took, err := g.syncAlone(func() diskFile { // under syncing, as rotate closes the file that it replaces
 		next, g.waiting = g.written, 0
 		return g.file
 	})
@@ -370,8 +368,8 @@ func (g *log) syncNow() error {
 	return nil
 }
 
-// rotate ends the segment and begins the next one. It returns the LSN of that
-// one's first record. Nobody may append meanwhile but adds.
+// rotate ends the segment and begins the next one. It returns the LSN of the first
+// record in that one. Only adds may be appended meanwhile.
 func (g *log) rotate() (start uint64, err error) {
 	g.Lock()
 	defer g.Unlock()
@@ -385,9 +383,9 @@ func (g *log) rotate() (start uint64, err error) {
 		return 0, g.failure
 	}
 	if g.written == g.segment.start {
-		return g.written, nil // nothing was logged since: a segment of that name is there
+		return g.written, nil // nothing was logged since: the segment of that name exists
 	}
-	// Adds that came meanwhile are in the buffer: they go into the new segment.
+	// Adds that arrived meanwhile are in the buffer: they go into the new segment.
 	start = g.written
 	g.busy = true
 	g.Unlock()
@@ -395,13 +393,13 @@ func (g *log) rotate() (start uint64, err error) {
 	old := g.file
 	file, seg, err := g.create(start)
 	if err == nil && old != nil {
-		old.Close() // it is synced
+		old.Close() // it has been synced
 	}
 	g.Lock()
-	g.syncing.Unlock() // not before the file is the new one, for syncNow
+	g.syncing.Unlock() // only after the file has been replaced, for syncNow
 	g.busy = false
 	g.turn.Broadcast()
-	if errors.Is(err, errNotWritten) { // the old one is as it was
+	if errors.Is(err, errNotWritten) { // the old segment is unchanged
 		return 0, err
 	}
 	if err != nil {
@@ -409,12 +407,12 @@ func (g *log) rotate() (start uint64, err error) {
 		return 0, g.failure
 	}
 	g.earlier += g.segment.bytes
-	g.marked = start // damage in a segment that another one follows is no torn end
+	g.marked = start // damage in a segment that another one follows is not a torn end
 	g.file, g.segment = file, seg
 	return start, nil
 }
 
-// create makes a segment whose first record will be start.
+// create creates a segment whose first record will be start.
 func (g *log) create(start uint64) (diskFile, segment, error) {
 	seg, err := newSegment(g.disk, fileHead{start: start, store: g.local.id})
 	if err != nil {
@@ -433,8 +431,8 @@ func newSegment(d disk, head fileHead) (segment, error) {
 	return segment{head, headBytes}, err
 }
 
-// isSaved notes that a snapshot has all before start, and that the segments from
-// before are gone.
+// isSaved notes that a snapshot has all records before start, and that the earlier
+// segments are gone.
 func (g *log) isSaved(start uint64) {
 	g.Lock()
 	defer g.Unlock()
@@ -448,14 +446,14 @@ func (g *log) unsaved() bool {
 	return g.changes > g.saved
 }
 
-// bytes is how long the log is.
+// bytes is the length of the log.
 func (g *log) bytes() uint64 {
 	g.Lock()
 	defer g.Unlock()
 	return g.earlier + g.segment.bytes
 }
 
-// close ends the log: all is synced.
+// close syncs and closes the log.
 func (g *log) close() error {
 	err := g.syncNow()
 	g.Lock()

@@ -13,7 +13,7 @@ import (
 // backupName is the file that makes a directory a backup.
 const backupName = "backup"
 
-// manifest is what that file says, a line each:
+// manifest is the contents of that file, a line each:
 //
 //	bloomery backup 1
 //	store 8f5e7f3375446b8aa74ea468b8add8c2
@@ -22,8 +22,8 @@ const backupName = "backup"
 //	secrets 45 4dc5b0cc
 //	checksum 726fdb47
 //
-// with the bytes and the CRC-32C of each file, and last that of the lines before. A
-// backup that was begun and never finished says so in the place of the rest.
+// Each file has its size and CRC-32C; the last line is the CRC-32C of the lines before.
+// A backup that was begun and never finished has a line that says so instead.
 type manifest struct {
 	unfinished bool
 	store      storeID
@@ -42,7 +42,7 @@ const (
 	manifestBytes = 1 << 20 // at most
 )
 
-// find returns the entry of a name, nil if there is none.
+// find returns the entry for a name, or nil.
 func (m *manifest) find(name string) *entry {
 	if m == nil {
 		return nil
@@ -69,8 +69,8 @@ func (m *manifest) write(file diskFile) error {
 	return writeAll(file, fmt.Appendf(b, "checksum %08x\n", sum(0, b)))
 }
 
-// readManifest reads the manifest of a backup. It is nil in an empty directory. A
-// directory that is something else is an error.
+// readManifest reads the manifest of a backup, nil if the directory is empty. It is an
+// error if the directory is something else.
 func readManifest(d disk) (*manifest, error) {
 	names, err := d.List()
 	if err != nil {
@@ -135,7 +135,8 @@ func parseManifest(text string) (*manifest, error) {
 	return m, nil
 }
 
-// fromBackup lets a recovery see only what the manifest names, if there is one.
+// fromBackup restricts a recovery to the files that the manifest names, if there is
+// one.
 func (r *recovery) fromBackup() error {
 	d := r.local.config.disk
 	m, err := manifestOf(d)
@@ -168,8 +169,9 @@ func (r *recovery) fromBackup() error {
 	return nil
 }
 
-// isThere reports whether a file is there and, of the log, not shorter than it was:
-// a later backup that was not finished may have left more of it.
+// isThere checks that a file exists and, for a segment of the log, that it is not
+// shorter than the manifest says: a later backup that was not finished may have made it
+// longer.
 func (e entry) isThere(d disk) error {
 	file, err := d.Open(e.name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -186,8 +188,8 @@ func (e entry) isThere(d disk) error {
 	return err
 }
 
-// noBackup makes a store's directory of a backup: what is not part of it goes, and
-// then the manifest.
+// noBackup turns a backup into a store's directory: it removes files that are not part
+// of the backup, and then the manifest.
 func (r *recovery) noBackup() error {
 	d := r.local.config.disk
 	if !r.backup {

@@ -10,30 +10,29 @@ import (
 	"github.com/bloomery/bloom/internal/rate"
 )
 
-// A merge ORs the bits of one filter onto another's, piece by piece, while keys are
+// A merge ORs the bits of one filter into another, piece by piece, while keys are
 // added to both and looked up in both. The log gets a record of it at the end, which
-// says only whose bits came: when the log is read again that filter is what it was
-// then, which includes all that was copied. So until then:
+// names only the source. When the log is replayed, the source is as it was at that
+// record, which includes everything that was copied. Therefore, until the merge ends:
 //
-//   - Keys that are added to the filter merged into are logged also if they are not
-//     new: what made them old may be bits that came by the merge, which is in the log
-//     only at its end.
-//   - No snapshot is taken: it would have some of the bits, and be of a moment at
-//     which the other filter is another one than at the record.
+//   - Keys that are added to the target are logged even if they are not new: the bits
+//     that made them "seen" may come from the merge, which is in the log only at its
+//     end.
+//   - No snapshot is taken: it would have some of the bits, and belong to a moment at
+//     which the source differs from what it is at the record.
 //   - Neither filter is folded, and no chunks of a dump are loaded into them.
 //
-// If the merge cannot be finished, since its source was dropped, there is no record,
-// and the filter has bits that the log will never have: it is leaky. Then all that is
-// added to it goes on being logged until the next snapshot has its bits, which is
-// taken at once.
+// If the merge cannot be finished because its source was dropped, there is no record,
+// and the target has bits that the log will never have: it is leaky. Then everything
+// added to it is still logged until the next snapshot, taken at once, has its bits.
 type merge struct {
 	local        *Local
 	into, from   *value
 	ours, theirs io.Closer
 }
 
-// Merge adds all that another filter has. It waits for a snapshot that is under way,
-// and nobody else waits for it.
+// Merge adds the keys of another filter. It waits for a snapshot that is under way, but
+// nobody else waits for Merge.
 func (v *value) Merge(ctx context.Context, from Filter) error {
 	other, ok := from.(*value)
 	l := v.local
@@ -53,7 +52,7 @@ func (v *value) Merge(ctx context.Context, from Filter) error {
 	}
 	estimates, err := m.copy()
 	err = m.end(estimates, err)
-	if err == nil || !l.leaky() { // what an earlier one owes comes by itself
+	if err == nil || !l.leaky() { // a snapshot owed by an earlier merge is taken automatically
 		return err
 	}
 	if failure := l.checkpointAlone(); failure != nil {
@@ -62,7 +61,7 @@ func (v *value) Merge(ctx context.Context, from Filter) error {
 	return err
 }
 
-// lockGates holds both gates alone.
+// lockGates locks both gates for writing.
 func (m *merge) lockGates() (unlock func()) {
 	first, second := m.into.gate(), m.from.gate()
 	if m.into.id%gateCount > m.from.id%gateCount {
@@ -102,7 +101,7 @@ func (m *merge) begin() error {
 	return nil
 }
 
-// fits refuses filters that are unlike.
+// fits refuses to merge filters of different shapes.
 func (m *merge) fits() error {
 	switch ours := m.into.body.(type) {
 	case chain:
@@ -128,8 +127,7 @@ func (m *merge) fits() error {
 	return nil
 }
 
-// copy copies the bits. It returns how many keys they make in each layer, as the
-// bits tell it.
+// copy copies the bits. It returns the estimated number of keys in each layer.
 func (m *merge) copy() (estimates []float64, err error) {
 	switch ours := m.into.body.(type) {
 	case chain:
@@ -152,7 +150,8 @@ func (m *merge) copy() (estimates []float64, err error) {
 	return nil, nil
 }
 
-// between ends a merge that leads to nothing.
+// between is called between pieces. Its error ends a merge that can no longer be
+// completed.
 func (m *merge) between() error {
 	m.local.between()
 	if m.into.isDropped() || m.from.isDropped() {
@@ -161,14 +160,14 @@ func (m *merge) between() error {
 	return nil
 }
 
-// joined is the count of the union of two filters: the estimate, but at least the
+// joined is the key count of the union of two filters: the estimate, but at least the
 // larger of their counts and at most the sum.
 func joined(estimate float64, n, m uint64) uint64 {
 	return uint64(min(max(estimate, float64(max(n, m))), float64(n+m)))
 }
 
-// end logs the merge, and sets the counts. changing is held so that the other filter's
-// end is in the log behind the merge, or known.
+// end logs the merge and sets the counts. It holds changing, so that a drop of the
+// source comes after the merge in the log, or is known.
 func (m *merge) end(estimates []float64, err error) error {
 	l, v := m.local, m.into
 	defer l.unpin(m.ours)
@@ -222,15 +221,14 @@ func (c chain) setItems(items []uint64) {
 	}
 }
 
-// setItems sets the count of keys. The gate is held alone.
+// setItems sets the count of keys. The gate is held for writing.
 func (p *paired) setItems(items uint64) {
 	bloom.Inside.SetAdded(p.now().(*bloom.Shared), items)
 	p.items.Store(items)
 	p.left.Store(0)
 }
 
-// leaky reports whether there are filters with bits of a merge that failed.
-// checkpointing is held.
+// leaky reports whether any filter has bits of a failed merge. checkpointing is held.
 func (l *Local) leaky() bool { return len(l.leaked) > 0 }
 
 // coverLeaks notes that a snapshot has all values as they are. checkpointing is held.
@@ -244,8 +242,8 @@ func (l *Local) coverLeaks() {
 	l.leaked = nil
 }
 
-// mergeAgain is a merge as the log has it. The other filter may have grown beyond what
-// was merged: that is passed over.
+// mergeAgain replays a merge from the log. The source may have grown beyond what was
+// merged; the excess is skipped.
 func (v *value) mergeAgain(from *value, items []uint64) error {
 	if v.kind() != from.kind() {
 		return errors.New("the filters to merge are of different kinds")

@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// names is what each name stands for, in shards. A name's shard depends on the
-// name alone, and a shard is locked while it is listed; so listing shard after
-// shard meets every name that stays, and the shard serves as the cursor.
+// names maps names to values, in shards. A name's shard depends on the name alone, and
+// a shard is listed with its lock held. So listing shard after shard meets every name
+// that stays, and the shard serves as the cursor.
 //
-// A shard is a hash table with open addresses: of a million small filters, a Go
-// map of names would take more than all else that is beside their bits.
+// A shard is a hash table with open addressing: for a million small filters, a Go map
+// of names would take more than everything else in addition to their bits.
 //
-// Lookups take the shard's lock for reading. Changes need Local.changing, and take
-// the shard's lock for writing; those of two shards in ascending order.
+// Lookups take the shard's lock for reading. Changes require Local.changing and take
+// the lock for writing; two shards are locked in ascending order.
 type names struct {
 	seed   maphash.Seed
 	shards []shard
@@ -39,12 +39,12 @@ func newNames() *names {
 	return &names{seed: maphash.MakeSeed(), shards: make([]shard, shardCount)}
 }
 
-// of returns the shard of a hash, and where to begin in it.
+// of returns the shard of a hash, and where to start probing in it.
 func (n *names) of(hash uint64) (s *shard, start uint64) {
 	return &n.shards[hash%shardCount], hash / shardCount
 }
 
-// find returns what has the name, expired or not; nil if nothing.
+// find returns the value with the name, expired or not, or nil.
 func (n *names) find(name []byte) *value {
 	s, start := n.of(maphash.Bytes(n.seed, name))
 	s.RLock()
@@ -64,8 +64,8 @@ func (s *shard) find(name []byte, start uint64) *value {
 	return nil
 }
 
-// slot returns where the name is, or the empty slot where it would go. Without
-// slots there is none.
+// slot returns the slot that the name is in, or the empty slot where it would go. A
+// shard without slots has none.
 func (s *shard) slot(name string, start uint64) (at uint64, found bool) {
 	mask := uint64(len(s.slots) - 1)
 	if len(s.slots) == 0 {
@@ -79,7 +79,8 @@ func (s *shard) slot(name string, start uint64) (at uint64, found bool) {
 	return at, false
 }
 
-// put gives v its name, in place of what has it, and reports whether anything had.
+// put stores v under its name, replacing any other value, and reports whether there was
+// one.
 func (n *names) put(v *value) (found bool) {
 	s, start := n.of(maphash.String(n.seed, v.name))
 	s.Lock()
@@ -104,7 +105,7 @@ func (n *names) putLocked(s *shard, start uint64, v *value) (found bool) {
 func (n *names) grow(s *shard) {
 	old := s.slots
 	s.slots = make([]*value, max(firstSlots, 2*len(old)))
-	n.mostSlots.Store(max(n.mostSlots.Load(), int64(len(s.slots)))) // only one changes names at a time
+	n.mostSlots.Store(max(n.mostSlots.Load(), int64(len(s.slots)))) // safe: one goroutine at a time changes names
 	for _, v := range old {
 		if v != nil {
 			at, _ := s.slot(v.name, maphash.String(n.seed, v.name)/shardCount)
@@ -113,7 +114,7 @@ func (n *names) grow(s *shard) {
 	}
 }
 
-// remove takes the name away from v.
+// remove deletes v's name.
 func (n *names) remove(v *value) {
 	s, start := n.of(maphash.String(n.seed, v.name))
 	s.Lock()
@@ -121,8 +122,8 @@ func (n *names) remove(v *value) {
 	s.Unlock()
 }
 
-// removeLocked closes the gap: what stands behind it, up to the next empty slot,
-// moves there if that is on its way.
+// removeLocked closes the gap: entries after it, up to the next empty slot, move into
+// it if their probes pass it.
 func (n *names) removeLocked(s *shard, start uint64, v *value) {
 	at, found := s.slot(v.name, start)
 	if !found || s.slots[at] != v {
@@ -141,8 +142,7 @@ func (n *names) removeLocked(s *shard, start uint64, v *value) {
 	}
 }
 
-// takeAll takes all names away and returns what had them, n values in all, between
-// some that are nil.
+// takeAll removes all names and returns their values, n in all, among some nils.
 func (n *names) takeAll() (all [][]*value, values int) {
 	for i := range n.shards {
 		s := &n.shards[i]
@@ -159,7 +159,7 @@ func (n *names) takeAll() (all [][]*value, values int) {
 	return all, values
 }
 
-// both locks the shards of two names at once and hands them to do.
+// both calls do with the shards of two names locked.
 func (n *names) both(a, b string, do func(sa *shard, startA uint64, sb *shard, startB uint64)) {
 	hashA, hashB := maphash.String(n.seed, a), maphash.String(n.seed, b)
 	sa, startA := n.of(hashA)
@@ -179,7 +179,7 @@ func (n *names) both(a, b string, do func(sa *shard, startA uint64, sb *shard, s
 	first.Unlock()
 }
 
-// rename gives v another name, in place of what has that.
+// rename renames v, replacing any value with that name.
 func (n *names) rename(v *value, to string) {
 	n.both(v.name, to, func(from *shard, startFrom uint64, into *shard, startInto uint64) {
 		n.removeLocked(from, startFrom, v)
@@ -188,7 +188,7 @@ func (n *names) rename(v *value, to string) {
 	})
 }
 
-// swap exchanges the names of two values, which differ.
+// swap exchanges the names of two different values.
 func (n *names) swap(a, b *value) {
 	n.both(a.name, b.name, func(sa *shard, startA uint64, sb *shard, startB uint64) {
 		atA, _ := sa.slot(a.name, startA)
@@ -198,7 +198,7 @@ func (n *names) swap(a, b *value) {
 	})
 }
 
-// all calls back with every value; the shard of each is locked for reading.
+// all calls do with every value, while its shard is locked for reading.
 func (n *names) all(do func(v *value)) {
 	for i := range n.shards {
 		s := &n.shards[i]

@@ -10,24 +10,24 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// paired is a filter of our own: a bloom.Shared of fixed size, a
-// bloom.Scalable, or a bloom.Window, which looks after its room itself: see window.go.
+// paired is a filter in our own layout: a bloom.Shared of fixed size, a bloom.Scalable,
+// or a bloom.Window, which manages its own room: see window.go.
 type paired struct {
 	local *Local
 	spec  Spec
 	live  atomic.Pointer[hashed] // the bits
 	items atomic.Uint64          // adds that were new
 
-	// left is how many keys may be added before anybody must look how much room
-	// there is, which takes the gate alone. A window makes no use of it.
+	// left is how many keys may be added before the room must be checked, which
+	// requires the gate for writing. A window does not use it.
 	left    atomic.Int64
 	charged atomic.Uint64 // bytes that were granted for the bits
 
-	// layer is the newest of a filter that grows, counted from the oldest, 0. It
-	// changes only while left is used up, and is found out then.
+	// layer is the index of a growing filter's newest layer, counted from the oldest,
+	// 0. It changes only when left is used up, and is updated then.
 	layer uint32
 
-	twin *bloom.Shared // of a fold under way: gets all adds, too; guarded by the gate
+	twin *bloom.Shared // of a fold under way, also gets all adds; guarded by the gate
 
 	moving   sync.Mutex // held while a chunk is loaded
 	incoming *incoming  // a dump that is being loaded, guarded by the gate
@@ -35,7 +35,7 @@ type paired struct {
 	outgoing *outgoing // a dump that is being read, guarded by sending
 }
 
-// hashed is what our kinds of filter have in common.
+// hashed is what these kinds of filter have in common.
 type hashed interface {
 	bloom.Any
 	AddHashes(hashes []uint64, isNew []bool) int
@@ -48,7 +48,7 @@ type hashed interface {
 
 func (p *paired) now() hashed { return *p.live.Load() }
 
-// set makes bits the filter's, which were granted.
+// set makes bits the filter's. Their memory has been granted.
 func (p *paired) set(bits hashed) {
 	if w, ok := bits.(*bloom.Window); ok {
 		p.limit(w)
@@ -71,14 +71,14 @@ func (p *paired) giveBack(l *Local) {
 	}
 }
 
-// Where it costs less than a hundredth, fixed filters have a multiple of this many
-// blocks, so that they can be folded.
+// Where it costs less than a hundredth, the blocks of fixed filters are a multiple of
+// this number, so that they can be folded.
 const (
 	folds     = 64
 	blockBits = 4096
 )
 
-// newPaired makes an empty filter by its Spec.
+// newPaired creates an empty filter from its Spec.
 func (l *Local) newPaired(spec Spec) (body, error) {
 	secret := l.secret
 	if spec.Public {
@@ -137,8 +137,8 @@ func (l *Local) newPaired(spec Spec) (body, error) {
 	return p, nil
 }
 
-// room is how many new keys fit before the filter must grow, or is full. The gate
-// is held alone.
+// room is the number of new keys that fit before the filter must grow or is full. The
+// gate is held for writing.
 func (p *paired) room() uint64 {
 	switch bits := p.now().(type) {
 	case *bloom.Scalable:
@@ -151,7 +151,7 @@ func (p *paired) room() uint64 {
 	return p.spec.Capacity - min(p.items.Load(), p.spec.Capacity)
 }
 
-// grow takes the memory for another layer, which the next new key makes.
+// grow reserves the memory of another layer, which the next new key creates.
 func (p *paired) grow(v *value) error {
 	bits, ok := p.now().(*bloom.Scalable)
 	if !ok {
@@ -225,8 +225,8 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 	return done, err
 }
 
-// addHashes adds, counts and logs. The filter grows only where the gate is held
-// alone, and then before the first of the keys: so all of them come into one layer.
+// addHashes adds, counts and logs. The filter grows only while the gate is held for
+// writing, and only before the first of the keys, so all of them go into one layer.
 func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool, alone bool) {
 	l := p.local
 	l.underway.RLock()
@@ -283,8 +283,8 @@ func layerOf(plan bloom.Plan, items uint64) Layer {
 	}
 }
 
-// replace puts other bits, for which this many bytes were granted, in place of
-// those there are. The gate is held alone.
+// replace replaces the filter's bits by others, for which bytes of memory were granted.
+// The gate is held for writing.
 func (p *paired) replace(bits hashed, items, bytes uint64) {
 	old := p.live.Load()
 	if old != nil {

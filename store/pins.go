@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// The bits of large filters lie outside Go's heap, and are given back as soon as
-// their last user is gone; only then do they no longer count as used. Bits lose their
-// value when its name is dropped, or when others take their place.
+// The bits of large filters lie outside Go's heap. They are released as soon as their
+// last user is done, and count as used until then. Bits become unneeded when their
+// filter's name is dropped, or when other bits replace them.
 //
-// Who uses bits for a moment, to add or look up some keys, holds the value's gate for
-// reading: bits are taken from a value with its gate held alone. Who needs them for
-// longer, as a snapshot or a merge does, pins them, with the gate held until that is
-// done, and then lets go of the gate.
+// A caller that uses bits briefly, to add or look up some keys, holds the value's gate
+// for reading: a value loses its bits only while its gate is held for writing. A caller
+// that needs them for longer, such as a snapshot or a merge, pins them while holding
+// the gate, and then releases the gate.
 
-// pins are the bits that somebody has pinned.
+// pins is the set of pinned bits.
 type pins struct {
 	sync.Mutex
 	of map[io.Closer]*pinned
@@ -26,18 +26,18 @@ type pins struct {
 
 type pinned struct {
 	users int
-	gone  *gone // nil: they still are a value's
+	gone  *gone // nil: they still belong to a value
 }
 
-// gone are bits that are no value's any more.
+// gone is bits that no longer belong to a value.
 type gone struct {
 	bits  io.Closer
-	size  uint64 // bytes that closing them gives back to the system, about
-	bytes uint64 // that were granted, unless Close itself releases them
+	size  uint64 // approximate bytes returned to the system by closing them
+	bytes uint64 // granted bytes, unless Close itself releases them
 }
 
-// pin keeps bits from being closed until unpin. The value that they are of has its
-// gate held, and was not dropped; nil, of a plain value, needs no pin.
+// pin keeps bits from being closed until unpin. The gate of their value is held, and
+// the value has not been dropped. nil, for a plain value, needs no pin.
 func (p *pins) pin(bits io.Closer) {
 	if bits == nil {
 		return
@@ -53,7 +53,7 @@ func (p *pins) pin(bits io.Closer) {
 	p.of[bits].users++
 }
 
-// unpin is the end of a pin.
+// unpin removes a pin.
 func (l *Local) unpin(bits io.Closer) {
 	if bits == nil {
 		return
@@ -61,7 +61,7 @@ func (l *Local) unpin(bits io.Closer) {
 	l.pins.Lock()
 	at := l.pins.of[bits]
 	at.users--
-	last := at.users == 0 // looked at under the lock: two may let go at once
+	last := at.users == 0 // checked under the lock: two callers may unpin at once
 	if last {
 		delete(l.pins.of, bits)
 	}
@@ -71,9 +71,8 @@ func (l *Local) unpin(bits io.Closer) {
 	}
 }
 
-// discard closes bits that are no value's any more, now or when their last pin is
-// gone. The gate of the value that they were of is held alone, or nobody else ever
-// had them.
+// discard closes bits that no longer belong to a value, now or when their last pin is
+// gone. The gate of that value is held for writing, or nobody else ever had the bits.
 func (l *Local) discard(g gone) {
 	l.pins.Lock()
 	at := l.pins.of[g.bits]
@@ -86,23 +85,24 @@ func (l *Local) discard(g gone) {
 	}
 }
 
-// unmapper gives memory back, while callers go on: that of large filters to the system,
-// which takes a tenth of a second for each GiB or so, and that of very many small ones.
+// unmapper releases memory in the background: large filters, which take about a tenth
+// of a second for each GiB, and large numbers of small ones.
 type unmapper struct {
 	sync.Mutex
 	queue []func()
-	step  chan struct{} // closed when one more is done; nil: there are none
+	step  chan struct{} // closed when another item is done; nil if the queue is empty
 }
 
 const (
-	// unmapInline is what the caller gives back itself.
+	// unmapInline is the most bytes that the caller releases itself.
 	unmapInline = 4 << 20
 
-	// grantPatience is how long who needs memory waits for what is being given back.
+	// grantPatience is how long a caller that needs memory waits for memory being
+	// released.
 	grantPatience = 2 * time.Second
 )
 
-// unmap closes bits that nobody uses any more.
+// unmap closes bits that are no longer used.
 func (l *Local) unmap(g gone) {
 	if g.size <= unmapInline {
 		g.bits.Close()
@@ -115,7 +115,7 @@ func (l *Local) unmap(g gone) {
 	})
 }
 
-// add has something done that gives memory back.
+// add queues a function that releases memory.
 func (u *unmapper) add(do func()) {
 	u.Lock()
 	defer u.Unlock()
@@ -126,7 +126,7 @@ func (u *unmapper) add(do func()) {
 	}
 }
 
-// run does what is in the queue.
+// run runs the queue.
 func (u *unmapper) run() {
 	u.Lock()
 	for len(u.queue) > 0 {
@@ -153,12 +153,12 @@ func (s shortage) Error() string {
 
 func (s shortage) Unwrap() error { return ErrMemory }
 
-// patiently does something that takes memory. If there is too little, and some is being
-// given back, it does it again after each step of that, for a moment. The caller holds
-// no lock but checkpointing, as others would wait for it, too.
+// patiently calls do, which reserves memory. If there is too little, but some is being
+// released, it retries do after each release, for up to grantPatience. The caller holds
+// no lock except checkpointing, as others would have to wait for it, too.
 func (l *Local) patiently(do func() error) error {
 	for until := time.Now().Add(l.config.patience); ; {
-		freed := l.unmapper.next() // before the attempt, so that none is missed
+		freed := l.unmapper.next() // taken before the attempt, so that no release is missed
 		err := do()
 		var short shortage
 		if freed == nil || !errors.As(err, &short) || short.needed > short.limit {
@@ -172,7 +172,7 @@ func (l *Local) patiently(do func() error) error {
 	}
 }
 
-// next returns a channel that is closed when more memory was given back, nil if none
+// next returns a channel that is closed when more memory has been released, nil if none
 // is about to be.
 func (u *unmapper) next() <-chan struct{} {
 	u.Lock()
@@ -180,7 +180,7 @@ func (u *unmapper) next() <-chan struct{} {
 	return u.step
 }
 
-// between is called after each MiB or less of a pass over many bits.
+// between is called by loops over many bits, after each MiB or less.
 func (l *Local) between() {
 	if l.config.between != nil {
 		l.config.between()
