@@ -9,8 +9,8 @@ import (
 	"github.com/bloomery/bloom/redisbloom"
 )
 
-// Records are what logs and snapshots consist of; docs/format.md draws them.
-// Numbers of types are added, never changed.
+// Logs and snapshots consist of records; docs/format.md draws them. Type numbers are
+// added, never changed.
 const (
 	recordPairs   = 1  // adds to a chain
 	recordHashes  = 2  // adds to a filter of our own
@@ -19,9 +19,9 @@ const (
 	recordLoad    = 5  // a filter of a dump's header
 	recordSet     = 6  // a plain value
 	recordDrop    = 7  // a value loses its name
-	recordRename  = 8  // a value gets a name, in place of what has it
+	recordRename  = 8  // a value is renamed, replacing any value with the new name
 	recordSwap    = 9  // two values exchange names
-	recordExpire  = 10 // when a name ends
+	recordExpire  = 10 // when a name expires
 	recordClear   = 11 // all values lose their names
 	recordChunk   = 12 // of a dump
 	recordMerge   = 13
@@ -34,9 +34,9 @@ const (
 )
 
 const (
-	// frameBytes are before each record: how long it is, and its checksum.
+	// frameBytes precede each record: its length and its checksum.
 	frameBytes  = 8
-	recordBytes = 9 // the least of a record: its LSN and type
+	recordBytes = 9 // the shortest record: its LSN and type
 
 	maxName   = 1 << 20
 	maxText   = 32 << 20
@@ -68,8 +68,7 @@ func appendName(b []byte, name string) []byte {
 	return append(b, name...)
 }
 
-// logPairs logs the pairs that are new, all in one layer; or, if v.logsAll, those that
-// are not, too.
+// logPairs logs the pairs that are new, all in one layer, or all pairs if v.logsAll.
 func (v *value) logPairs(layer int, pairs []redisbloom.Pair, isNew []bool) {
 	n, all := countTrue(isNew), v.logsAll()
 	if n == 0 && (!all || len(pairs) == 0) || !v.keeps() {
@@ -96,8 +95,8 @@ func (v *value) logPairs(layer int, pairs []redisbloom.Pair, isNew []bool) {
 	g.end(b[:at], v.level)
 }
 
-// logHashes logs the hashes that are new, all in one layer; or all, if v.logsAll, and
-// of a window, where at is not zero: old keys are remembered for longer.
+// logHashes logs the hashes that are new, all in one layer. It logs all hashes if
+// v.logsAll, or if at is not zero: a window remembers old keys for longer.
 func (v *value) logHashes(at int64, layer uint32, n int, hashes []uint64, isNew []bool) {
 	all := at != 0 || v.logsAll()
 	if n == 0 && !all || !v.keeps() {
@@ -121,8 +120,8 @@ func (v *value) logHashes(at int64, layer uint32, n int, hashes []uint64, isNew 
 	g.end(b, v.level)
 }
 
-// keeps reports whether adds to the value go into the log, and notes that there
-// were some if they do not.
+// keeps reports whether adds to the value go into the log. If they do not, it notes
+// that there were some.
 func (v *value) keeps() bool {
 	if !v.logged() {
 		return false
@@ -230,8 +229,8 @@ func appendItems(b []byte, items []uint64) []byte {
 	return b
 }
 
-// fields reads what a record has after its type. A field that is not there is
-// zero, and bad is set.
+// fields reads what a record has after its type. A missing field reads as zero, and
+// sets bad.
 type fields struct {
 	b   []byte
 	bad bool
@@ -282,5 +281,5 @@ func (f *fields) items() (items []uint64) {
 	return items
 }
 
-// rest is all that is left, and is not kept: it will be overwritten.
+// rest returns everything left. The bytes are valid only until they are overwritten.
 func (f *fields) rest() []byte { return f.take(len(f.b)) }

@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// recordReader reads the records of a file, one after the other.
+// recordReader reads the records of a file in order.
 type recordReader struct {
 	fileHead
 	name    string
@@ -17,13 +17,13 @@ type recordReader struct {
 	from    *bufio.Reader
 	size    int    // bytes of the file
 	seed    uint32 // of its checksums
-	guessed bool   // the head is damaged: seed is not known, or found out
-	at      uint64 // offset of the record that is read next
+	guessed bool   // the head is damaged: seed is unknown, or was inferred
+	at      uint64 // offset of the next record
 	next    uint64 // its number
 	record  []byte
 }
 
-// errTorn: the bytes from here on are no record, whatever they are.
+// errTorn: the bytes from here on are not a record.
 var errTorn = errors.New("not a record")
 
 // openRecords opens a file and reads its head.
@@ -53,8 +53,8 @@ func openRecords(d disk, name, magic string) (*recordReader, error) {
 	return r, nil
 }
 
-// openAnyRecords opens a file whose head may be damaged, at its beginning. Its
-// records are found by resync.
+// openAnyRecords opens, at its beginning, a file whose head may be damaged. Its records
+// are found by resync.
 func openAnyRecords(d disk, name string) (*recordReader, error) {
 	file, err := d.Open(name)
 	if err != nil {
@@ -75,7 +75,7 @@ func (r *recordReader) close() error { return r.file.Close() }
 
 func (r *recordReader) isLog() bool { return len(starts([]string{r.name}, segmentPrefix)) == 1 }
 
-// seek goes on at an offset.
+// seek moves to an offset.
 func (r *recordReader) seek(at uint64) error {
 	_, err := r.file.Seek(int64(at), io.SeekStart)
 	r.from.Reset(r.file)
@@ -83,9 +83,9 @@ func (r *recordReader) seek(at uint64) error {
 	return err
 }
 
-// read reads a record. Its fields are good until the next call. The error is
-// io.EOF at the end of the file, errTorn if there is no whole record with the right
-// number, or the disk's.
+// read reads a record. Its fields are valid until the next call. The error is io.EOF at
+// the end of the file, errTorn if there is no whole record with the right number, or an
+// error of the disk.
 func (r *recordReader) read() (kind byte, f fields, err error) {
 	var frame [frameBytes]byte
 	if n, err := io.ReadFull(r.from, frame[:]); err != nil {
@@ -109,7 +109,7 @@ func (r *recordReader) read() (kind byte, f fields, err error) {
 	return r.record[8], fields{b: r.record[recordBytes:]}, nil
 }
 
-// fill reads the record: memory is taken as bytes come.
+// fill reads the record. It allocates memory as bytes arrive.
 func (r *recordReader) fill(length int) error {
 	r.record = r.record[:0]
 	for len(r.record) < length {
@@ -127,12 +127,12 @@ func (r *recordReader) fill(length int) error {
 	return nil
 }
 
-// damaged is the error of what is no record where there must be one.
+// damaged returns the error for bytes that should be a record, and are not.
 func (r *recordReader) damaged(what string) error {
 	return fmt.Errorf("%w: %s, byte %d: %s: put the directory back from a backup, or repair it, which says before what becomes unknown", ErrDamaged, r.name, r.at, what)
 }
 
-// failed is the error of reading a record that must be there.
+// failed returns the error for a failure to read a record that must be there.
 func (r *recordReader) failed(err error, what string) error {
 	switch {
 	case err == nil:
@@ -145,7 +145,7 @@ func (r *recordReader) failed(err error, what string) error {
 	return fmt.Errorf("%s, byte %d: %w", r.name, r.at, err)
 }
 
-// resync goes forward to the next whole record.
+// resync moves forward to the next whole record.
 func (r *recordReader) resync() (bool, error) {
 	c, err := r.search(r.at, r.next)
 	if err != nil || c.at < 0 {
@@ -157,26 +157,26 @@ func (r *recordReader) resync() (bool, error) {
 
 // candidate is a place where a record may begin.
 type candidate struct {
-	at     int64 // negative: there is none
+	at     int64 // negative if there is none
 	length int   // of the record
 	number uint64
 	kind   byte
 	seed   uint32
 }
 
-// firstWindow bytes are looked through first, then twice as many each time, up to
+// search looks through firstWindow bytes first, and doubles that each time up to
 // mostWindow: the next record may be near. aloneBytes is the longest record that is
-// tried though nothing behind it looks like the next one.
+// tried although nothing after it looks like the next one.
 const (
 	firstWindow = 4 << 10
 	mostWindow  = 1 << 20
 	aloneBytes  = 2 * contentBytes
 )
 
-// search finds the first whole record at or behind an offset, where the one with the
-// number next is damaged. Checksums take time, so they are tried only where there is
-// a length, a number, and a type that can be: each record takes 17 bytes at least,
-// which limits how many can have been lost on the way.
+// search finds the first whole record at or after an offset, given that the record
+// number next is damaged. Checksums take time, so they are tried only where the length,
+// number and type are plausible: each record takes at least 17 bytes, which limits how
+// many can have been lost on the way.
 func (r *recordReader) search(from, next uint64) (candidate, error) {
 	const least = frameBytes + recordBytes
 	var window []byte
@@ -206,8 +206,8 @@ func (r *recordReader) search(from, next uint64) (candidate, error) {
 	return candidate{at: -1}, nil
 }
 
-// isWhole reports whether a candidate is a record. If the file's seed is not known,
-// it must be the same for the next one.
+// isWhole reports whether a candidate is a record. If the file's seed is unknown, the
+// next record must yield the same seed.
 func (r *recordReader) isWhole(c *candidate, want uint32) (bool, error) {
 	end := c.at + frameBytes + int64(c.length)
 	if end > int64(r.size) {
@@ -241,7 +241,7 @@ func (r *recordReader) isWhole(c *candidate, want uint32) (bool, error) {
 func (r *recordReader) bytesAt(at int64, n int) ([]byte, error) {
 	b := make([]byte, n)
 	_, err := r.file.ReadAt(b, at)
-	if err == io.EOF { // it is the last
+	if err == io.EOF { // it is the last record
 		err = nil
 	}
 	return b, err

@@ -11,7 +11,7 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// openFiles reads what there is, and makes sure of it before anything is
+// openFiles reads what is there, and makes sure that it is durable before anything is
 // acknowledged.
 func (l *Local) openFiles() (err error) {
 	if l.config.Dir == "" && l.config.disk == nil {
@@ -49,16 +49,16 @@ func (l *Local) begin() error {
 	return l.serveFrom(r)
 }
 
-// serveFrom begins a new log behind what was read, and first makes sure of the last
-// file of the old one: what was read may be in this machine's memory only, after a
-// write that failed. The files before are on the disk, as each was synced before
+// serveFrom begins a new log after what was read. First it makes sure that the last
+// file of the old one is on disk: after a failed write, what was read may be only in
+// this machine's memory. Earlier files are on disk, since each was synced before
 // anything followed it.
 //
-// If the log is longer than the filters are large, a snapshot of them takes its
-// place, if there is room for it. So it does if the log ends before what the snapshot
-// has seen, which it does only on a disk that loses what was synced: numbers must not
-// be given again, as records are passed over that a value's LSN says are in it. And
-// so it does if the files are of an older version.
+// If the log is longer than the filters are large, a snapshot of them replaces it, if
+// there is room. The same happens if the files are of an older version, or if the log
+// ends before the LSNs that the snapshot has seen, as it can only on a disk that loses
+// synced data: LSNs must not be used again, since records are skipped that a value's
+// LSN says it already includes.
 func (l *Local) serveFrom(r *recovery) (err error) {
 	l.log = newLog(l, r.next)
 	must := r.found.Fresh || r.old || r.next < r.seen
@@ -66,7 +66,7 @@ func (l *Local) serveFrom(r *recovery) (err error) {
 	case must:
 		err = l.startAnew(r)
 	case r.found.LogBytes > l.used.Load():
-		if err = l.startAnew(r); errors.Is(err, errNotWritten) { // and all files are as they were
+		if err = l.startAnew(r); errors.Is(err, errNotWritten) { // all files are unchanged
 			l.snapshotFailed(err)
 			err = l.goOn(r)
 		}
@@ -79,10 +79,9 @@ func (l *Local) serveFrom(r *recovery) (err error) {
 	return nil
 }
 
-// startAnew begins a log behind all numbers that there are, and writes everything to
-// a snapshot of the same number. The log comes first: so a snapshot without its log
-// is always damage, and it is a log that is empty and has no snapshot which a crash
-// may leave.
+// startAnew begins a log after all existing LSNs, and writes everything to a snapshot
+// of the same number. The log comes first. So a snapshot without its log is always
+// damage, and a crash can leave only an empty log without its snapshot.
 func (l *Local) startAnew(r *recovery) error {
 	start := max(r.next, r.newest, r.seen) + 1
 	l.log = newLog(l, start)
@@ -113,13 +112,12 @@ func (l *Local) anew(start uint64, first bool) (segment, error) {
 	}
 	err = l.snapshot(start, l.nextID, l.allNamed())
 	if errors.Is(err, errNotWritten) {
-		l.config.disk.Remove(segmentName(start)) // else the next start passes it over
+		l.config.disk.Remove(segmentName(start)) // otherwise the next start skips it
 	}
 	return seg, err
 }
 
-// removeUnused removes what a crash has left of files that were being written: they
-// take room.
+// removeUnused removes unfinished files that a crash has left: they take space.
 func (l *Local) removeUnused(r *recovery) error {
 	if err := r.noBackup(); err != nil {
 		return err
@@ -133,7 +131,7 @@ func (l *Local) removeUnused(r *recovery) error {
 	return l.removeOld(0)
 }
 
-// goOn leaves the files as they are, but for the last one of the log.
+// goOn keeps the files, except for the last one of the log.
 func (l *Local) goOn(r *recovery) (err error) {
 	l.log = newLog(l, r.next)
 	g, d := l.log, l.config.disk
@@ -159,7 +157,7 @@ func (l *Local) goOn(r *recovery) (err error) {
 	return err
 }
 
-// copySegment writes the records of a segment to another file, each one checked
+// copySegment copies the records of a segment to another file, and checks each one
 // again.
 func copySegment(d disk, of segment, to diskFile) error {
 	in, err := openRecords(d, segmentName(of.start), fileMagicLog)
@@ -186,30 +184,30 @@ func copySegment(d disk, of segment, to diskFile) error {
 	return writeAll(to, data)
 }
 
-// recovery reads a snapshot and the log behind it.
+// recovery reads a snapshot and the log after it.
 type recovery struct {
 	local *Local
 	found Recovery
-	mend  *mending // nil: damage is an error
+	mend  *mending // nil if damage is an error
 
 	files  []string
 	start  uint64 // of the snapshot
 	size   int    // of its file
 	taken  time.Time
 	old    bool     // files of an older version
-	alone  bool     // there may be no log to it; of version 0 only
-	older  bool     // there are files from before
-	newest uint64   // start of the newest file that there is
+	alone  bool     // there may be no log for it; version 0 only
+	older  bool     // there are earlier files
+	newest uint64   // start of the newest file
 	unused []uint64 // segments that were begun and never used
 
 	backup    bool     // the directory is a backup
 	strangers []string // files there that are not part of it
 
 	seen uint64 // the highest LSN of a value in the snapshot
-	next uint64 // LSN behind the last record
+	next uint64 // LSN after the last record
 	last *segment
 
-	changes uint64 // records of the log that are no marks
+	changes uint64 // records of the log, except marks
 
 	values  map[uint64]*recovered
 	workers workers
@@ -218,9 +216,9 @@ type recovery struct {
 // recovered is a value, and what the log has added to it.
 type recovered struct {
 	*value
-	lsn    uint64   // records before are in it
+	lsn    uint64   // earlier records are included
 	layers []uint64 // a chain's counts of items
-	counts bool     // layers are to be set at the end
+	counts bool     // layers must be set at the end
 
 	// While it is read from a snapshot:
 	content *content
@@ -276,8 +274,8 @@ func (r *recovery) run() (err error) {
 	return nil
 }
 
-// passOverUnused takes out the segments that a start had begun when it was
-// interrupted, before there was a snapshot to them. They are empty.
+// passOverUnused skips the segments that an interrupted start began before they had a
+// snapshot. They are empty.
 func (r *recovery) passOverUnused(snapshots, segments []uint64) (used []uint64, err error) {
 	for _, start := range segments {
 		if slices.Contains(snapshots, start) || len(snapshots) > 0 && start < snapshots[len(snapshots)-1] {
@@ -286,7 +284,7 @@ func (r *recovery) passOverUnused(snapshots, segments []uint64) (used []uint64, 
 		}
 		in, err := openRecords(r.local.config.disk, segmentName(start), fileMagicLog)
 		if errors.Is(err, ErrDamaged) {
-			used = append(used, start) // which is told when it is read
+			used = append(used, start) // reported when it is read
 			continue
 		}
 		if err != nil {
@@ -308,7 +306,7 @@ func (r *recovery) passOverUnused(snapshots, segments []uint64) (used []uint64, 
 	return used, nil
 }
 
-// close ends what goes on beside.
+// close ends the background work.
 func (r *recovery) close() {
 	r.workers.stop()
 	for _, v := range r.values {
@@ -319,7 +317,7 @@ func (r *recovery) close() {
 // checks reports whether nothing may be changed.
 func (r *recovery) checks() bool { return r.local.config.checkOnly }
 
-// readSnapshot makes all values of the snapshot.
+// readSnapshot reads all values of the snapshot.
 func (r *recovery) readSnapshot(name string) error {
 	in, err := openRecords(r.local.config.disk, name, fileMagicSnap)
 	if err != nil && r.mend != nil {
@@ -376,7 +374,7 @@ func (r *recovery) readSnapshot(name string) error {
 
 // beginSnapshot reads the head record.
 func (r *recovery) beginSnapshot(in *recordReader) error {
-	if in.guessed { // there is none, or nobody knows where
+	if in.guessed { // there is no head record, or its place is unknown
 		return nil
 	}
 	kind, f, err := in.read()
@@ -392,7 +390,7 @@ func (r *recovery) beginSnapshot(in *recordReader) error {
 	return nil
 }
 
-// skipDamage goes on behind damage if that is wanted.
+// skipDamage continues after damage if the caller asked for that.
 func (r *recovery) skipDamage(in *recordReader, err error, current *recovered) error {
 	if r.mend == nil || err != io.EOF && !errors.Is(err, errTorn) {
 		return in.failed(err, "")
@@ -403,7 +401,7 @@ func (r *recovery) skipDamage(in *recordReader, err error, current *recovered) e
 func (r *recovery) readHead(f *fields, in *recordReader) error {
 	flags := f.byte()
 	r.local.nextID = f.uint64()
-	f.uint64() // values: the end has their number, too
+	f.uint64() // values: the end record has their number, too
 	print, taken := f.uint64(), f.uint64()
 	if f.bad {
 		return in.failed(nil, "the head is too short")
@@ -417,17 +415,17 @@ func (r *recovery) readHead(f *fields, in *recordReader) error {
 	return nil
 }
 
-// content is the bytes of a value as they come.
+// content collects the bytes of a value as they arrive.
 type content struct {
 	at    uint64 // next byte
 	size  uint64 // of a chain's bits
 	bytes []byte
 	pipe  *io.PipeWriter
-	made  chan error // what became of the other end
+	made  chan error // the result of the reading end
 	bits  hashed
 }
 
-// drop ends what goes on beside.
+// drop ends the background work.
 func (c *content) drop() {
 	if c != nil && c.pipe != nil {
 		c.pipe.CloseWithError(errTorn)
@@ -482,7 +480,7 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 	return value, nil
 }
 
-// sizedReader lets its user take the memory for what comes at once.
+// sizedReader lets its user allocate everything at once.
 type sizedReader struct {
 	io.Reader
 	most int
@@ -535,7 +533,7 @@ func (r *recovery) readContent(v *recovered, f *fields) error {
 	return nil
 }
 
-// endContent ends a value: all of its bytes have come.
+// endContent completes a value: all of its bytes have arrived.
 func (r *recovery) endContent(v *recovered) error {
 	c := v.content
 	v.content = nil
@@ -556,14 +554,14 @@ func (r *recovery) endContent(v *recovered) error {
 		if err := <-c.made; err != nil {
 			return fmt.Errorf("value %d: %w", v.id, err)
 		}
-		bytes := takes(c.bits) // at once, as a window gives back what it forgets
+		bytes := takes(c.bits) // at once, as a window releases what expires
 		r.local.grant(bytes)
 		b.replace(c.bits, b.items.Load(), bytes)
 	}
 	return nil
 }
 
-// finishContents looks for values whose bytes did not all come.
+// finishContents looks for values whose bytes are incomplete.
 func (r *recovery) finishContents(in *recordReader) error {
 	if err := r.workers.wait(); err != nil {
 		return in.failed(nil, err.Error())

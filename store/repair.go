@@ -11,8 +11,8 @@ import (
 )
 
 // Verify reads all files of a store's directory as OpenLocal would, and changes
-// nothing. No server may have the directory meanwhile. The error is as
-// OpenLocal's. It takes the memory that the store takes.
+// nothing. No server may be using the directory. Verify needs as much memory as the
+// store. The error is as OpenLocal's.
 func Verify(dir string) (Recovery, error) {
 	r, unlock, err := inspect(LocalConfig{Dir: dir}, nil)
 	if err != nil {
@@ -43,12 +43,12 @@ func inspect(config LocalConfig, mend *mending) (*recovery, func() error, error)
 	return r, unlock, nil
 }
 
-// Repair makes a damaged directory one that can be opened. Filters whose bits, or
-// whose adds in the log, are lost in part answer "perhaps" to every key from then
-// on, as nothing else is certain: they are to be built again. What becomes unknown
-// is told to agree beforehand; if that says no, nothing is changed, and Repair
-// returns [ErrDamaged]. Nothing is thrown away: the files as they were get names
-// that begin with "damaged-".
+// Repair makes a damaged directory usable again. A filter that has lost some of its
+// bits, or of its adds in the log, then answers "perhaps" to every key, as nothing else
+// is certain; it should be built again. Repair first passes agree the list of what
+// becomes unknown. If agree returns false, nothing is changed, and Repair returns
+// [ErrDamaged]. Nothing is deleted: the original files are renamed to names that begin
+// with "damaged-".
 func Repair(dir string, agree func(unknown []string) bool) error {
 	return repair(LocalConfig{Dir: dir}, agree)
 }
@@ -92,14 +92,14 @@ func repair(config LocalConfig, agree func(unknown []string) bool) (err error) {
 	return d.SyncDir()
 }
 
-// mending goes on behind damage, and notes what is lost.
+// mending continues after damage, and notes what is lost.
 type mending struct {
 	unknown []string
-	adds    bool                  // some of the log's
+	adds    bool                  // some of the log's adds are lost
 	lost    map[uint64]*recovered // values with bits missing
 }
 
-// errNoMore: behind the damage there are no more records.
+// errNoMore: there are no more records after the damage.
 var errNoMore = errors.New("no more records")
 
 func (m *mending) note(format string, args ...any) {
@@ -133,7 +133,7 @@ func (m *mending) lostRecords(format string, args ...any) {
 	m.adds = true
 }
 
-// skip goes on with the next whole record, if there is one.
+// skip continues with the next whole record, if there is one.
 func (m *mending) skip(r *recovery, in *recordReader, _ error, current *recovered) error {
 	at, from := in.at, in.next
 	found, err := in.resync()
@@ -162,9 +162,8 @@ func (m *mending) skip(r *recovery, in *recordReader, _ error, current *recovere
 	return nil
 }
 
-// withoutHead opens a snapshot whose file begins with damage. Its records are found
-// by what follows them: they know their numbers, and values come with headers of
-// their own.
+// withoutHead opens a snapshot whose file begins with damage. Its records are found by
+// their structure: they have numbers, and values have headers of their own.
 func (m *mending) withoutHead(r *recovery, name string, why error) (*recordReader, error) {
 	if !errors.Is(why, ErrDamaged) {
 		return nil, why
@@ -193,13 +192,13 @@ func (r *recovery) withoutSnapshot() error {
 	return nil
 }
 
-// headless goes on without the head record of a snapshot.
+// headless continues without the head record of a snapshot.
 func (r *recovery) headless() {
 	r.taken = r.local.now()
 	r.local.replay.Store(r.taken.UnixNano())
 }
 
-// lostAdds notes all filters that may have had adds in lost records of the log.
+// lostAdds notes all filters that may have had adds in the lost records of the log.
 func (m *mending) lostAdds(r *recovery) {
 	if !m.adds {
 		return
@@ -212,8 +211,8 @@ func (m *mending) lostAdds(r *recovery) {
 	}
 }
 
-// saturate makes the filters that have lost something answer "perhaps" to all, and
-// drops plain values that have.
+// saturate makes damaged filters answer "perhaps" to every key, and drops damaged plain
+// values.
 func (m *mending) saturate(r *recovery) {
 	for _, v := range m.lost {
 		switch b := v.body.(type) {
@@ -243,5 +242,5 @@ func (c chain) saturate() {
 	}
 }
 
-// ended reports whether reading is over without that being an error.
+// ended reports whether reading is over without an error.
 func ended(err error) bool { return err == io.EOF || errors.Is(err, errNoMore) }

@@ -10,7 +10,7 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// readLog applies the segments that follow the snapshot, one after the other.
+// readLog replays the segments that follow the snapshot, in order.
 func (r *recovery) readLog(segments []uint64) error {
 	for len(segments) > 0 && segments[0] < r.start {
 		segments = segments[1:]
@@ -38,7 +38,7 @@ func (r *recovery) readLog(segments []uint64) error {
 	return nil
 }
 
-// readSegment applies the records of one segment.
+// readSegment replays the records of one segment.
 func (r *recovery) readSegment(start uint64, last bool) error {
 	in, err := r.openSegment(start)
 	if in == nil || err != nil {
@@ -71,8 +71,8 @@ func (r *recovery) readSegment(start uint64, last bool) error {
 	return nil
 }
 
-// openSegment opens a segment, and makes sure that it is the right one. Without an
-// error and a reader it is lost.
+// openSegment opens a segment, and makes sure that it is the right one. If it returns
+// neither a reader nor an error, the segment is lost.
 func (r *recovery) openSegment(start uint64) (*recordReader, error) {
 	in, err := openRecords(r.local.config.disk, segmentName(start), fileMagicLog)
 	if errors.Is(err, ErrDamaged) && r.mend != nil {
@@ -100,13 +100,13 @@ func (r *recovery) openSegment(start uint64) (*recordReader, error) {
 	return nil, nil
 }
 
-// isEnd reports whether the log may end here: whether no record behind says that
-// this one was on the disk. It counts the whole records that are behind.
+// isEnd reports whether the log may end here: whether no later record says that this
+// one was on disk. It counts the whole records after this point.
 func (r *recovery) isEnd(in *recordReader) bool {
 	r.found.TornRecords = 0
 	behind, err := openRecords(r.local.config.disk, in.name, fileMagicLog)
 	if err != nil {
-		return false // which is told as the damage that it is
+		return false // it is reported as damage
 	}
 	defer behind.close()
 	behind.at, behind.next = in.at, in.next
@@ -127,7 +127,7 @@ func (r *recovery) isEnd(in *recordReader) bool {
 	}
 }
 
-// apply does again what a record says was done.
+// apply replays a record.
 func (r *recovery) apply(in *recordReader, kind byte, f *fields) error {
 	lsn := in.next - 1
 	r.found.Records++
@@ -152,8 +152,8 @@ func (r *recovery) apply(in *recordReader, kind byte, f *fields) error {
 	return nil
 }
 
-// applyAdds sets the bits of keys. Filters that have been dropped since are passed
-// over, as is what was in a value when the snapshot took it.
+// applyAdds sets the bits of keys. It skips filters that have been dropped since, and
+// adds that were in the value when the snapshot read it.
 func (r *recovery) applyAdds(in *recordReader, lsn uint64, kind byte, f *fields) error {
 	id, layer, count := f.uint64(), f.uint32(), f.uint32()
 	v := r.values[id]
@@ -187,8 +187,8 @@ func (r *recovery) applyAdds(in *recordReader, lsn uint64, kind byte, f *fields)
 				return in.failed(nil, err.Error())
 			}
 		}
-		// A window's clock stands right only now; and version 0 did not say which layer
-		// it was, so that keys have to come in their order.
+		// A window's clock is right only now; and version 0 did not record the layer,
+		// so its keys must come in order.
 		r.workers.hashes(b.now(), int(layer), f.b, kind == recordTimed || grows && in.version == 0)
 		return nil
 	}
@@ -223,7 +223,7 @@ func (r *recovery) growScalable(p *paired, bits *bloom.Scalable, layer int) erro
 	return bloom.Inside.Replay(bits, layer, nil)
 }
 
-// applyChange does all but adds.
+// applyChange replays everything except adds.
 func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
 	l := r.local
 	switch kind {
@@ -260,11 +260,11 @@ func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
 	if v == nil {
 		if kind == recordDrop || kind == recordChunk || kind == recordMerge || kind == recordFold {
 			f.rest()
-			return nil // it has lost its name since, or meanwhile
+			return nil // its name was removed later, or while the snapshot was taken
 		}
 		if r.mend != nil {
 			f.rest()
-			return nil // it was lost, which was told
+			return nil // it was lost, and that was reported
 		}
 		return errors.New("there is no such value")
 	}
@@ -298,7 +298,7 @@ func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
 	return nil
 }
 
-// create makes a value as it was made.
+// create creates a value as it was created originally.
 func (r *recovery) create(id uint64, name string, b body, level Level, expires int64) error {
 	l := r.local
 	if r.values[id] != nil || id < l.nextID {
@@ -322,7 +322,7 @@ func (r *recovery) create(id uint64, name string, b body, level Level, expires i
 	return nil
 }
 
-// applyContent does what replaces a value's bits.
+// applyContent replays changes of a value's bits.
 func (r *recovery) applyContent(v *recovered, kind byte, f *fields) error {
 	switch kind {
 	case recordChunk:
@@ -347,8 +347,8 @@ func (r *recovery) applyContent(v *recovered, kind byte, f *fields) error {
 	return v.body.fold(v.value, f.uint64())
 }
 
-// finish sets the counts that were only noted, and grants what filters have grown
-// to.
+// finish sets the counts that were only noted, and grants the memory by which filters
+// have grown.
 func (r *recovery) finish() {
 	r.workers.wait()
 	for _, v := range r.values {
@@ -369,12 +369,12 @@ func (r *recovery) finish() {
 		}
 	}
 	r.dropUnfinished()
-	r.local.ends.ended = nil // they had ended before
+	r.local.ends.ended = nil // they had expired before
 	r.found.Values = r.local.Len()
 }
 
-// dropUnfinished drops filters of such names: nobody asked for them, and nobody can
-// know what of their bits is missing.
+// dropUnfinished drops filters with such names: nobody was told of them, and which of
+// their bits are missing is unknown.
 func (r *recovery) dropUnfinished() {
 	for id, v := range r.values {
 		digits, ok := strings.CutPrefix(v.name, UnfinishedPrefix)

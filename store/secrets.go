@@ -12,11 +12,11 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// The file of secrets has a line for each: its algorithm, and 16 bytes in
-// hexadecimal. There is one so far.
+// The file of secrets has a line for each: the algorithm, and 16 bytes in hexadecimal.
+// There is only one so far.
 const secretLine = "siphash-2-4 "
 
-// openSecret reads the store's secret, or makes one if there is nothing yet.
+// openSecret reads the store's secret, or creates one if the directory is empty.
 func openSecret(d disk, fresh bool) ([]byte, error) {
 	file, err := d.Open(secretsName)
 	if errors.Is(err, fs.ErrNotExist) && fresh {
@@ -47,7 +47,7 @@ func newSecret() []byte {
 	return secret
 }
 
-// fingerprint tells secrets apart without giving them away.
+// fingerprint identifies a secret without revealing it.
 func fingerprint(secret []byte) uint64 {
 	f, err := bloom.Config{Keys: 1, Rate: 0.5, Secret: secret}.New()
 	if err != nil {

@@ -10,26 +10,26 @@ import (
 	"time"
 )
 
-// A snapshot is a copy of all values, in a file of its own: a head, each value with
-// its bits, and an end. While it is written keys are added as ever. Each value
-// comes with the LSN at which it was looked at: records of the log from there on
-// are to be applied to it, those before are in it. Its bits are copied after that,
-// so they may have some of later adds, which does no harm: adding them again
-// changes nothing, and counts do not come from bits.
+// A snapshot is a copy of all values, in a file of its own: a head, each value with its
+// bits, and an end. Keys are still added while it is written. Each value comes with the
+// LSN at which it was read: log records from there on must be applied to it, earlier
+// ones are included. Its bits are copied after that, so they may have some bits of
+// later adds. That does no harm: adding the same keys again changes nothing, and counts
+// do not come from bits.
 
-// named is a value with what its name was when the snapshot began.
+// named is a value, with the name it had when the snapshot began.
 type named struct {
 	*value
 	name    string
 	expires int64
 }
 
-// snapshotMayBeAlone, in the head of a snapshot of version 0: it was written by a
-// store that was starting, before there was a log to go with it. Since then the log
-// comes first: see segmentAnew.
+// snapshotMayBeAlone, in the head of a snapshot of version 0: it was written by a store
+// that was starting, before its log existed. In later versions the log comes first: see
+// segmentAnew.
 const snapshotMayBeAlone = 1
 
-// checkpoint writes a snapshot, and removes what it makes superfluous.
+// checkpoint writes a snapshot, and removes the files that it makes superfluous.
 func (l *Local) checkpoint() error {
 	l.checkpointing.Lock()
 	defer l.checkpointing.Unlock()
@@ -56,7 +56,7 @@ func (l *Local) checkpointAlone() error {
 	l.log.isSaved(start)
 	err = l.removeOld(start)
 	l.leftovers.Store(err != nil)
-	if err != nil { // they will go with the next one
+	if err != nil { // the next snapshot removes them
 		return l.snapshotFailed(err)
 	}
 	l.last.Lock()
@@ -65,17 +65,17 @@ func (l *Local) checkpointAlone() error {
 	return nil
 }
 
-// After a snapshot that failed the next one that nobody asks for is put off, each
-// time for twice as long.
+// After a failed snapshot, the next automatic one is delayed, each time for twice as
+// long.
 const (
 	firstPause = 5 * time.Second
 	mostPause  = 5 * time.Minute
 )
 
-// snapshotFailed decides what a failure means. Nothing that was acknowledged depends
-// on a snapshot, as the log has it, too: so the store goes on without, and tries
-// again. But if the log has failed, or if a name that was given is perhaps not on the
-// disk, nobody knows any more what is there.
+// snapshotFailed decides what a failure means. Nothing acknowledged depends on a
+// snapshot, since the log has it, too: so the store continues without one, and retries.
+// But if the log has failed, or if a rename may not be on disk, the state of the disk
+// is unknown.
 func (l *Local) snapshotFailed(err error) error {
 	if stopped := l.log.stopped(); stopped != nil {
 		return stopped
@@ -102,7 +102,7 @@ func (l *Local) allNamed() []named {
 	return values
 }
 
-// snapshot writes the values to a file and puts that in its place.
+// snapshot writes the values to a file and renames it into place.
 func (l *Local) snapshot(start, nextID uint64, values []named) error {
 	began := time.Now()
 	if err := l.hasRoom(); err != nil {
@@ -134,8 +134,8 @@ func (l *Local) snapshot(start, nextID uint64, values []named) error {
 	return nil
 }
 
-// hasRoom refuses a snapshot that cannot fit: it would take the last bytes of the
-// disk from the log, whose failure ends everything.
+// hasRoom refuses a snapshot that cannot fit: it would take the last bytes of the disk
+// from the log, and a failure of the log stops the store.
 func (l *Local) hasRoom() error {
 	d, ok := l.config.disk.(interface{ room() (uint64, bool) })
 	if !ok {
@@ -148,7 +148,7 @@ func (l *Local) hasRoom() error {
 	return nil
 }
 
-// removeOld removes the files from before the snapshot, which is on the disk.
+// removeOld removes the files from before the snapshot, which is on disk.
 func (l *Local) removeOld(start uint64) error {
 	d := l.config.disk
 	files, err := d.List()
@@ -178,16 +178,16 @@ type snapshotWriter struct {
 	file   diskFile
 	seed   uint32 // of its checksums
 	next   uint64 // number of the next record
-	values uint64 // that were written
+	values uint64 // written so far
 	buffer []byte
 	bytes  uint64
-	synced uint64 // of those
+	synced uint64 // bytes synced so far
 	err    error
 }
 
 const (
 	contentBytes = 1 << 20  // of a value, in one record
-	syncBytes    = 16 << 20 // are written before they are synced
+	syncBytes    = 16 << 20 // written between two syncs
 )
 
 // record writes a record with these fields; most go through the buffer.
@@ -213,7 +213,7 @@ func (w *snapshotWriter) flush() {
 	}
 	w.bytes += uint64(len(w.buffer))
 	w.buffer = w.buffer[:0]
-	// Else the system would have gigabytes to write when a commit syncs the log.
+	// Otherwise the system would have gigabytes to write when a commit syncs the log.
 	if w.bytes >= w.synced+syncBytes && w.err == nil {
 		w.synced = w.bytes
 		w.err = w.file.Sync()
@@ -227,7 +227,7 @@ func (w *snapshotWriter) head(nextID uint64, values int) {
 		b = order.AppendUint64(b, nextID)
 		b = order.AppendUint64(b, uint64(values))
 		b = order.AppendUint64(b, fingerprint(l.secret))
-		return order.AppendUint64(b, uint64(l.windowNow().UnixNano())) // as in the log behind it
+		return order.AppendUint64(b, uint64(l.windowNow().UnixNano())) // as in the log after it
 	})
 }
 
@@ -236,7 +236,7 @@ func (w *snapshotWriter) end() {
 	w.flush()
 }
 
-// value writes what a name stands for.
+// value writes a value and its name.
 func (w *snapshotWriter) value(v named) {
 	state, kind := v.state(), v.kind()
 	if state.dropped {
@@ -261,21 +261,21 @@ func (w *snapshotWriter) value(v named) {
 	content.done()
 }
 
-// valueState is what a value was at one LSN: the header that a dump of it would
-// have, and where its bits are.
+// valueState is the state of a value at one LSN: the header that its dump would have,
+// and its bits.
 type valueState struct {
 	lsn       uint64
 	header    []byte
 	bits      io.Closer // pinned
 	writeBits func(to io.Writer) error
 
-	// dropped: its bits are gone, and so is its name, by a record of the log before
-	// lsn. It is written as a plain value without bytes, as records between the
-	// beginning of the snapshot and that one may rename it.
+	// dropped: its bits are gone, and a log record before lsn removed its name. It is
+	// written as a plain value without bytes, as earlier records since the snapshot
+	// began may rename it.
 	dropped bool
 }
 
-// state is taken while nobody adds or replaces bits, so that counts and LSN agree. The
+// state is called while nobody adds or replaces bits, so that counts and LSN agree. The
 // bits are copied later, while keys are added.
 func (v *value) state() (s valueState) {
 	l, gate := v.local, v.gate()
@@ -343,7 +343,7 @@ func headerBits(header []byte) (sum uint64) {
 	return sum
 }
 
-// contentWriter makes records of what is written to it.
+// contentWriter turns what is written to it into records.
 type contentWriter struct {
 	w  *snapshotWriter
 	id uint64
@@ -360,12 +360,12 @@ func (c *contentWriter) Write(p []byte) (int, error) {
 		})
 		c.at += uint64(n)
 		rest = rest[n:]
-		runtime.Gosched() // who serves clients comes first
+		runtime.Gosched() // serving clients comes first
 	}
 	return len(p), c.w.err
 }
 
-// done ends the value: an empty record says how many bytes there were.
+// done ends the value: an empty record has the total size.
 func (c *contentWriter) done() {
 	c.w.record(recordContent, func(b []byte) []byte {
 		return order.AppendUint64(order.AppendUint64(b, c.id), c.at)

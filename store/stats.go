@@ -2,8 +2,8 @@ package store
 
 import "time"
 
-// SyncBucket is the upper bound of the first bucket of sync times; each further
-// one's is twice that of the one before.
+// SyncBucket is the upper bound of the first bucket of sync times. The bound of each
+// further bucket is twice the one before.
 const SyncBucket = 64 * time.Microsecond
 
 // LogStats is what the log has done since the store was opened.
@@ -14,15 +14,14 @@ type LogStats struct {
 	Writes  uint64 // groups of records, each for all the commits that waited for it
 
 	Syncs    uint64
-	SyncTime time.Duration // of all of them
+	SyncTime time.Duration // total
 
-	// SyncBuckets counts syncs by the time that they took: the first up to 64
-	// microseconds, each further one up to twice that of the one before, the last
-	// all that took longer.
+	// SyncBuckets counts syncs by duration: the first up to 64 microseconds, each
+	// further one up to twice the one before, the last all longer syncs.
 	SyncBuckets [16]uint64
 }
 
-// Stats is what a store says to its keeper.
+// Stats is what a store reports to its operator.
 type Stats struct {
 	Log      LogStats
 	LogBytes uint64 // of the log on the disk, since the newest snapshot
@@ -30,35 +29,34 @@ type Stats struct {
 	Snapshots     uint64 // since the store was opened
 	SnapshotBytes uint64 // of the newest
 	SnapshotAt    time.Time
-	SnapshotTime  time.Duration // that it took
+	SnapshotTime  time.Duration // how long it took
 
-	// SnapshotFailure is why there is no newer one, if the last attempt failed; nil
-	// if it did not. It is tried again. SnapshotFailures counts such attempts since
-	// the store was opened.
+	// SnapshotFailure is the error of the last attempt, nil if it succeeded. It is
+	// retried. SnapshotFailures counts failed attempts since the store was opened.
 	SnapshotFailure  error
 	SnapshotFailures uint64
 
 	Recovered Recovery
-	Failure   error // why the store has stopped; nil as long as it has not
+	Failure   error // why the store has stopped; nil if it has not
 }
 
 // Recovery is what a store found when it was opened.
 type Recovery struct {
-	Fresh    bool   // there was nothing
+	Fresh    bool   // the directory was empty
 	Snapshot string // the file that was read, and its bytes
 	Bytes    uint64
 	Values   int // filters and plain values, at the end
 
-	Segments int    // of the log, their bytes, records, and the adds in them
+	Segments int    // of the log; their bytes and records, and the adds in them
 	LogBytes uint64 //
 	Records  uint64
 	Adds     uint64
 
-	// TornBytes were behind the last whole record of the file Torn: written when
-	// the machine or process ended, and not acknowledged at the level Always.
-	// TornRecords of them are whole, and came behind one that is not: the system had
-	// written the later of what it had in memory when the machine ended. If it was
-	// only the process that ended, the file is damaged there.
+	// TornBytes is the number of bytes after the last whole record of the file Torn.
+	// They were being written when the machine or process crashed, and were not
+	// acknowledged at the level Always. TornRecords of them are whole, but come after
+	// one that is not: the system had written later data before earlier data when the
+	// machine crashed. If only the process crashed, the file is damaged there.
 	TornBytes   uint64
 	TornRecords int
 	Torn        string
@@ -67,13 +65,13 @@ type Recovery struct {
 	// dropped.
 	Unfinished int
 
-	Took time.Duration // with what was written to be sure of it
+	Took time.Duration // including writing what made it durable
 }
 
-// Recovered says what was found when the store was opened.
+// Recovered returns what was found when the store was opened.
 func (l *Local) Recovered() Recovery { return l.recovered }
 
-// Stats says what the store has done. It costs little.
+// Stats returns statistics. It is cheap.
 func (l *Local) Stats() Stats {
 	s := Stats{Recovered: l.recovered}
 	if l.log == nil {

@@ -1,5 +1,5 @@
-// Package store keeps filters by name, for servers: [Store] is what a server
-// needs to know, [Local] is one in this process's memory, with its files in a
+// Package store keeps filters by name, for servers. [Store] is the interface that a
+// server needs. [Local] implements it in this process's memory, with its files in a
 // directory.
 package store
 
@@ -19,22 +19,22 @@ const (
 	// None: nothing has that name.
 	None Kind = iota
 
-	// RedisBloom is the filter of RedisBloom's BF commands, bit for bit: a chain
-	// of classic filters; see redisbloom.Filter.
+	// RedisBloom is the filter of RedisBloom's BF commands, bit for bit: a chain of
+	// classic filters; see redisbloom.Filter.
 	RedisBloom
 
-	// Paired is our own layout: a bloom.Shared, or a bloom.Scalable where it
-	// may grow. Fewer bits, one or two cache misses, and beyond 2^30 keys.
+	// Paired is our own layout: a bloom.Shared, or a bloom.Scalable if it may grow. It
+	// takes fewer bits, costs one or two cache misses, and holds more than 2^30 keys.
 	Paired
 
-	// Window is a bloom.Window: it forgets.
+	// Window is a bloom.Window: its keys expire.
 	Window
 
-	// String is a plain value, so that clients can be told of a wrong type.
+	// String is a plain value, so that clients get an error about the wrong type.
 	String
 )
 
-// String is the word for a kind that flags, replies and messages use.
+// String returns the word for a kind in flags, replies and messages.
 func (k Kind) String() string {
 	switch k {
 	case None:
@@ -51,17 +51,17 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Spec says what filter to create.
+// Spec describes a filter to be created.
 type Spec struct {
 	Kind     Kind
 	Capacity uint64  // n; of a Window, in one span
 	Rate     float64 // p
 
-	// Growth is how many times larger each further layer is; zero for a filter
-	// that refuses keys beyond its capacity with ErrFull. A window keeps Rate in
-	// whatever pattern Capacity keys come in a span. Beyond, with any Growth it
-	// doubles the generation they come in; with none it refuses keys when its newest
-	// generation holds Capacity.
+	// Growth is the factor by which each further layer is larger. With zero, a filter
+	// refuses keys beyond its capacity with ErrFull. A window keeps its Rate for any
+	// pattern in which Capacity keys arrive in a span. For keys beyond that, a window
+	// with any Growth doubles the current generation; without it, it refuses keys when
+	// its newest generation holds Capacity.
 	Growth uint32
 
 	Span time.Duration // of a Window
@@ -74,9 +74,8 @@ type Spec struct {
 	Level   Level     // zero: the store's
 }
 
-// Level says when an add is safe from the machine's power failing. From the end of
-// this process alone, whichever way it comes about, an add that was committed is
-// safe at any level but Unlogged.
+// Level says when an add is safe from a power failure. A committed add survives a crash
+// of the process at every level but Unlogged.
 type Level uint8
 
 const (
@@ -86,7 +85,7 @@ const (
 	Unlogged                 // when a snapshot was taken, or the store closed: adds are not logged
 )
 
-// String is the word that flags and messages use.
+// String returns the word for a level in flags and messages.
 func (l Level) String() string {
 	switch l {
 	case StoreLevel:
@@ -101,17 +100,17 @@ func (l Level) String() string {
 	return fmt.Sprintf("level %d", uint8(l))
 }
 
-// Info is what a filter says about itself.
+// Info describes a filter.
 type Info struct {
 	Spec
 	Bytes  uint64 // of memory, all included, as RedisBloom's BF.INFO counts them
-	Items  uint64 // adds that were new; of a Window, also those it has forgotten since
+	Items  uint64 // adds that were new; of a Window, including keys that have expired since
 	Room   uint64 // keys that fit in all layers; of a Window, the Capacity of a span
 	Layers []Layer
 }
 
-// Layer is one of a filter's layers, or of those of a Window's generations: the
-// oldest first.
+// Layer is one layer of a filter, or of a generation of a Window. The oldest comes
+// first.
 type Layer struct {
 	Bytes    uint64 // of bits
 	Bits     uint64
@@ -121,135 +120,136 @@ type Layer struct {
 	Rate     float64 // planned
 }
 
-// UnfinishedPrefix begins the names, with a number behind, under which a server fills
-// filters that it has not finished, as for RESTORE. Those that a crash has left are
-// dropped when the store is opened again.
+// UnfinishedPrefix, followed by a number, begins the names under which a server fills
+// filters that it has not finished, as for RESTORE. Those left by a crash are dropped
+// when the store is reopened.
 const UnfinishedPrefix = "\x00restore:"
 
-// Errors of all stores. What a filter cannot do wraps [errors.ErrUnsupported].
+// Errors of all stores. The error for what a filter cannot do wraps
+// [errors.ErrUnsupported].
 var (
 	ErrNotFound  = errors.New("store: not found")
 	ErrExists    = errors.New("store: exists already")
 	ErrWrongKind = errors.New("store: the name stands for another kind of value")
 
-	// ErrFull: a filter without growth has as many keys as it was planned for, or
-	// one with growth as many as its rate can be kept for.
+	// ErrFull: a filter without growth has as many keys as it was planned for, or one
+	// with growth as many as its rate allows.
 	ErrFull = errors.New("store: the filter is full")
 
 	// ErrMemory: the store's limit would be exceeded; the message names the bytes
 	// needed, in use and allowed.
 	ErrMemory = errors.New("store: out of memory")
 
-	// ErrChunk: a chunk of a dump that does not fit, or is none.
+	// ErrChunk: a chunk of a dump does not fit, or is invalid.
 	ErrChunk = errors.New("store: bad chunk")
 
-	// ErrStopped: the store can no longer make anything durable, and has stopped
-	// acknowledging; what it was is in the message.
+	// ErrStopped: the store can no longer make anything durable, and no longer
+	// acknowledges anything; the message has the cause.
 	ErrStopped = errors.New("store: stopped")
 )
 
-// Store is filters by name. All methods may be called by many goroutines at
-// once. A name is any bytes.
+// Store maps names to filters. All methods are safe for concurrent use. A name may be
+// any bytes.
 //
-// What a call changed is acknowledged only when a later Commit has returned: a
-// server executes what has come, commits once, and then answers.
+// A change is durable, as its level requires, only when a later Commit has returned: a
+// server executes the commands received, commits once, and then replies.
 type Store interface {
-	// Create makes a filter. The error wraps ErrExists, ErrMemory or a sentinel of
+	// Create creates a filter. The error wraps ErrExists, ErrMemory or a sentinel of
 	// package bloom.
 	Create(ctx context.Context, name string, spec Spec) (Filter, error)
 
-	// Open returns the filter of that name, or an error that wraps ErrNotFound or
-	// ErrWrongKind. The filter may be dropped before it is used. Open is quick, and does not allocate: a server asks before every
-	// run of commands.
+	// Open returns the filter with that name, or an error that wraps ErrNotFound or
+	// ErrWrongKind. The filter may be dropped before it is used. Open is fast and does
+	// not allocate: a server calls it before every run of commands.
 	Open(name []byte) (Filter, error)
 
-	// Load creates a filter of the first chunk of a dump, as Filter.Dump(0) gave it;
-	// the others follow by Filter.Load.
+	// Load creates a filter from the first chunk of a dump, as Filter.Dump(0) returned
+	// it. The other chunks follow by Filter.Load.
 	Load(ctx context.Context, name string, header []byte) (Filter, error)
 
-	// Set and Get are for plain values. Get's error wraps ErrNotFound or
-	// ErrWrongKind. Set replaces whatever had the name.
+	// Set and Get are for plain values. The error of Get wraps ErrNotFound or
+	// ErrWrongKind. Set replaces any value with the name.
 	Set(ctx context.Context, name string, value []byte) error
 	Get(name []byte) ([]byte, error)
 
-	// Kind is what the name stands for, None if nothing. Expires is when it will
-	// end, zero if never.
+	// Kind returns what the name stands for, None if nothing, and when it expires, zero
+	// if never.
 	Kind(name []byte) (kind Kind, expires time.Time)
 
-	// Rename gives a value another name, in place of what had it. Swap exchanges
-	// two. Both are one step for everyone who looks. Expire sets when a name
-	// ends, the zero time that it does not. They wrap ErrNotFound.
+	// Rename renames a value, replacing any value with the new name. Swap exchanges two
+	// values. Both are atomic for all callers. Expire sets when a name expires; the
+	// zero time means never. Their errors wrap ErrNotFound.
 	Rename(ctx context.Context, from, to string) error
 	Swap(ctx context.Context, a, b string) error
 	Expire(ctx context.Context, name string, at time.Time) error
 
-	// Drop forgets the names and returns how many there were. Clear forgets all.
+	// Drop deletes the names and returns how many there were. Clear deletes all names.
 	Drop(ctx context.Context, names ...string) (int, error)
 	Clear(ctx context.Context) error
 
-	// List returns some names, count of them or more, and where to go on: 0
-	// begins, and 0 is the end. What is there from the beginning to the end is
-	// listed at least once.
+	// List returns some names, count of them or more, and the next cursor. The cursor 0
+	// starts a listing, and next is 0 at its end. Names that are there from start to
+	// end are listed at least once.
 	List(cursor uint64, count int) (names []string, next uint64)
 
-	// Len is how many names there are.
+	// Len returns the number of names.
 	Len() int
 
-	// Usage is the memory of all filters and values, in bytes, and the limit to
-	// it, zero if there is none.
+	// Usage returns the memory of all filters and values, in bytes, and its limit, zero
+	// if there is none.
 	Usage() (bytes, limit uint64)
 
-	// Commit returns when all that returned before it is as durable as was asked
-	// for. The error wraps ErrStopped, or is ctx's if ctx ends first: then it is
+	// Commit returns when every call that returned before it is as durable as its level
+	// requires. The error wraps ErrStopped, or is ctx's if ctx ends first: then it is
 	// unknown what is durable, and nothing may be acknowledged.
 	Commit(ctx context.Context) error
 
-	// OnEnd calls back, from a goroutine of its own, when a name has expired.
+	// OnEnd sets the function that is called, on another goroutine, with each name that
+	// has expired.
 	OnEnd(func(name string))
 
 	Close() error
 }
 
-// Filter is one filter of a store. It may be kept: it goes on under another name, and
-// ends when its name is dropped or given to another filter. Its memory is then given
-// back as soon as nobody is using it, and its methods return errors that wrap
-// ErrNotFound, and zeros where they have none. All methods may be called by many
-// goroutines at once, and of those that add one key at most one is told that it is
-// new. None of them makes calls of another wait for long: what reads or writes many
-// bits does so piece by piece.
+// Filter is one filter of a store. A caller may keep it: it survives a rename, and ends
+// when its name is dropped or given to another filter. Its memory is released as soon
+// as nobody uses it, and its methods then return errors that wrap ErrNotFound, or zeros
+// if they have no error. All methods are safe for concurrent use, and of several
+// goroutines that add the same key, at most one is told that it is new. No method makes
+// other calls wait for long: many bits are read or written piece by piece.
 type Filter interface {
-	// Add adds keys one after the other. isNew is as long as keys. It returns how
-	// many keys were taken, all unless there is an error, which is that of the
-	// next key: ErrFull, ErrMemory, ErrNotFound.
+	// Add adds keys in order. isNew is as long as keys. Add returns how many keys were
+	// added: all, unless there is an error, which is that of the next key: ErrFull,
+	// ErrMemory or ErrNotFound.
 	Add(ctx context.Context, keys [][]byte, isNew []bool) (int, error)
 
 	// Contains looks keys up. found is as long as keys.
 	Contains(ctx context.Context, keys [][]byte, found []bool) error
 
-	// Info costs little; Report reads the bits, or a sample.
+	// Info is cheap; Report reads the bits, or a sample of them.
 	Info() Info
 	Report() bloom.Report
 
-	// Dump returns a chunk of the filter, and the iterator of the next: 0 begins.
-	// The end is next = 0 and an empty chunk. A chunk has at most 16 MiB. The dump has
-	// all keys that were added before it began, and perhaps some that came meanwhile.
-	// Of a RedisBloom filter the chunks are SCANDUMP's. Of others they are to be asked
-	// for in their order, and there is one dump at a time: who begins another ends
-	// the one before.
+	// Dump returns a chunk of the filter, and the iterator of the next chunk. The
+	// iterator 0 begins a dump; next is 0 and the chunk empty at its end. A chunk has
+	// at most 16 MiB. The dump has all keys that were added before it began, and
+	// perhaps some added meanwhile. The chunks of a RedisBloom filter are those of
+	// SCANDUMP. Those of other kinds must be requested in order, one dump at a time:
+	// beginning another ends the previous one.
 	Dump(iterator int64) (next int64, chunk []byte, err error)
 
-	// Load takes such a chunk with the iterator that came with it. The error wraps
-	// ErrChunk. A filter of another kind than RedisBloom takes its chunks in their
-	// order, and no keys until all have come.
+	// Load loads such a chunk, given the iterator that Dump returned with it. The error
+	// wraps ErrChunk. A filter of any kind except RedisBloom accepts its chunks only in
+	// order, and no keys until all have arrived.
 	Load(ctx context.Context, iterator int64, chunk []byte) error
 
-	// Merge adds all that another filter of the store has, which must have a name.
-	// Keys that are added to either meanwhile are answered as ever; some of the other
-	// filter's may be found already. The error wraps bloom.ErrUnlike, and then nothing
-	// has changed; or ErrNotFound: if the other one was dropped meanwhile, some of its
-	// keys were added.
+	// Merge adds the keys of another filter of the store, which must have a name.
+	// Lookups and adds work on both meanwhile, and may already find some of the other
+	// filter's keys. If the error wraps bloom.ErrUnlike, nothing has changed. If it
+	// wraps ErrNotFound, the other filter was dropped meanwhile, and some of its keys
+	// were added.
 	Merge(ctx context.Context, from Filter) error
 
-	// Fold makes the filter smaller by a factor, at a higher rate.
+	// Fold shrinks the filter by a factor, at a higher false-positive rate.
 	Fold(ctx context.Context, by uint64) error
 }

@@ -1,6 +1,6 @@
 package store
 
-// This file encapsulates a call of Linux. The twin without it is File.Sync.
+// This file encapsulates a Linux system call. The twin without it is File.Sync.
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sync is fdatasync: without the file's times, which nobody needs.
+// Sync is fdatasync: it skips the file's times, which nobody needs.
 func (f *dataFile) Sync() error {
 	for {
 		err := unix.Fdatasync(int(f.Fd()))

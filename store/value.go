@@ -10,8 +10,8 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// value is what a name stands for. It is small, as there may be millions: what
-// only some need is elsewhere.
+// value is what a name stands for. It is small, as there may be millions of them:
+// rarely needed fields are elsewhere.
 type value struct {
 	local   *Local
 	name    string // guarded by its shard, and changes under changing
@@ -19,19 +19,19 @@ type value struct {
 	expires atomic.Int64
 	body    body
 	level   Level
-	busy    uint8       // what is being done to it; guarded by the gate
-	dropped atomic.Bool // it has no name any more, and its bits are gone; set with the gate held
+	busy    uint8       // operations in progress; guarded by the gate
+	dropped atomic.Bool // its name and its bits are gone; set with the gate held for writing
 }
 
-// What may be done to a value for a while.
+// Operations on a value that may be in progress.
 const (
-	mergedInto = 1 << iota // another one is merged into it
-	mergedFrom             // it is merged into another one
-	leaked                 // it has bits of a merge that failed, which only a snapshot can save
+	mergedInto = 1 << iota // another value is being merged into it
+	mergedFrom             // it is being merged into another value
+	leaked                 // it has bits of a failed merge, which only a snapshot can save
 )
 
-// logsAll reports whether all keys that are added go into the log, also those that
-// are not new: what made them old may not be in the log. The gate is held.
+// logsAll reports whether all added keys are logged, even those that are not new: the
+// bits that made them "seen" may not be logged. The gate is held.
 func (v *value) logsAll() bool {
 	return v.busy&(mergedInto|leaked) != 0
 }
@@ -39,22 +39,22 @@ func (v *value) logsAll() bool {
 // errDropped is returned to a caller that still has a filter whose name is gone.
 var errDropped = fmt.Errorf("%w: the filter was dropped, or another took its place: look its name up again", ErrNotFound)
 
-// body is what the value is: the bits of a filter, and how keys come to them, or
-// a text.
+// body is the contents of a value: the bits of a filter and the means to add keys to
+// them, or a text.
 type body interface {
 	kind() Kind
 
-	// giveBack returns the memory that the store has granted, without the
-	// besideBytes, and that of the bits as soon as nobody has them pinned. The gate is
-	// held alone, or nobody else has the body yet; it is used no more.
+	// giveBack releases the memory that the store has granted, except for besideBytes,
+	// and closes the bits as soon as nobody has them pinned. The gate is held for
+	// writing, or nobody else has the body yet. The body must not be used afterwards.
 	giveBack(l *Local)
 
-	// bits are what is to be pinned, nil if there is nothing. The gate is held.
+	// bits are what must be pinned, nil if nothing. The gate is held.
 	bits() io.Closer
 
-	// The rest is for filters. add takes at most chunkKeys keys, of which it logs
+	// The remaining methods are for filters. add takes at most chunkKeys keys, and logs
 	// those that it must. contains and info are called with the gate held for reading,
-	// of a value that was not dropped; report with its bits pinned.
+	// on a value that was not dropped; report is called with its bits pinned.
 	add(v *value, keys [][]byte, isNew []bool) (int, error)
 	contains(keys [][]byte, found []bool)
 	info() Info
@@ -69,13 +69,13 @@ const chunkKeys = 512
 
 func (v *value) kind() Kind { return v.body.kind() }
 
-// expired reports whether the name's time is over.
+// expired reports whether the name has expired.
 func (v *value) expired() bool {
 	at := v.expires.Load()
 	return at != 0 && v.local.now().UnixMilli() >= at
 }
 
-// expiry is when the name ends, zero if never.
+// expiry returns when the name expires, zero if never.
 func (v *value) expiry() time.Time { return fromMillis(v.expires.Load()) }
 
 // Times of expiry are kept, and logged, in milliseconds since 1970; 0 is never.
@@ -94,14 +94,14 @@ func fromMillis(at int64) time.Time {
 	return time.UnixMilli(at)
 }
 
-// gate is the filter's lock, which it shares with others.
+// gate returns the filter's lock, which it shares with others.
 func (v *value) gate() *gate { return &v.local.gates[v.id%gateCount] }
 
-// isDropped reports whether the value has lost its name. With the gate held, its bits
-// are there until the gate is let go if it has not.
+// isDropped reports whether the value has lost its name. If it has not and the gate is
+// held, its bits stay until the gate is released.
 func (v *value) isDropped() bool { return v.dropped.Load() || v.id < v.local.cleared.Load() }
 
-// logged reports whether what happens to the value goes into the log.
+// logged reports whether changes of the value are logged.
 func (v *value) logged() bool { return v.local.log != nil && !v.isDropped() }
 
 // text is a plain value.

@@ -7,11 +7,11 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// A window turns by itself, with the clock, and its newest generation grows by
-// layers: so only the window knows how many more keys fit, and it decides key by key.
-// The store pays for the layers and says what a generation may hold.
+// A window rotates by the clock, and its newest generation grows by layers. So only the
+// window knows how many more keys fit, and it decides key by key. The store pays for
+// the layers and sets the limit of a generation.
 
-// limit holds the window to its Spec and to the store's memory.
+// limit applies the Spec and the store's memory limit to the window.
 func (p *paired) limit(w *bloom.Window) {
 	grant := func(layer bloom.Plan) error {
 		bytes := lockedBytes(layer)
@@ -29,8 +29,8 @@ func (p *paired) limit(w *bloom.Window) {
 	bloom.Inside.LimitWindow(w, p.mostKeys(), grant, release)
 }
 
-// mostKeys is how many keys a window's generation may hold, zero if any number. As
-// they may all come at once, it is as many as are planned for a span.
+// mostKeys is how many keys a window's generation may hold, zero if any number. As a
+// span's keys may all arrive at once, it is the number planned for a span.
 func (p *paired) mostKeys() uint64 {
 	if p.spec.Growth != 0 {
 		return 0
@@ -38,16 +38,16 @@ func (p *paired) mostKeys() uint64 {
 	return p.spec.Capacity
 }
 
-// unlimit ends what limit has begun, before the bits are no longer the filter's: what
-// was granted is given back all together then.
+// unlimit undoes limit, before the bits are taken from the filter: what was granted is
+// then released all at once.
 func (p *paired) unlimit(bits hashed) {
 	if w, ok := bits.(*bloom.Window); ok {
 		bloom.Inside.LimitWindow(w, p.mostKeys(), nil, nil)
 	}
 }
 
-// addToWindow is add, with the gate held for reading. A key for which there is no room is not added, nor is an old one
-// remembered for longer.
+// addToWindow is add, with the gate held for reading. If there is no room for a key, it
+// is not added, nor is an old one remembered for longer.
 func (p *paired) addToWindow(v *value, hashes []uint64, isNew []bool) (done int, err error) {
 	l := p.local
 	if err := p.isLoading(); err != nil {
@@ -59,7 +59,7 @@ func (p *paired) addToWindow(v *value, hashes []uint64, isNew []bool) (done int,
 	}
 	l.underway.RLock()
 	defer l.underway.RUnlock()
-	at := l.windowNow().UnixNano() // before the window looks: it may forget later, never too soon
+	at := l.windowNow().UnixNano() // before the window reads the clock: it may forget later, never too soon
 	done, added, err := bloom.Inside.TryAddHashes(w, hashes, isNew)
 	if done > 0 {
 		p.items.Add(uint64(added))
@@ -74,14 +74,14 @@ func (p *paired) addToWindow(v *value, hashes []uint64, isNew []bool) (done int,
 	return done, fmt.Errorf("%w: %w: wait, or make one that is larger, or that grows", ErrFull, err)
 }
 
-// windowTakes is how many bytes of memory a window takes: that of all its layers, those
-// of the generations that are yet to begin, and a spare one.
+// windowTakes is the memory that a window takes, in bytes: that of all its layers, the
+// layers of generations yet to begin, and a spare one.
 func windowTakes(w *bloom.Window) (total uint64) {
 	sizes, blocks := bloom.Inside.Sizes(w), w.Plan().Blocks
 	for _, s := range sizes {
 		total += lockedBytes(s.Plan)
 		blocks -= s.Plan.Blocks
 	}
-	first := sizes[0].Plan // all first layers are of this size
+	first := sizes[0].Plan // all first layers have this size
 	return total + (blocks/first.Blocks+1)*lockedBytes(first)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/bloomery/bloom/redisbloom"
 )
 
-// workers set bits, in any order, beside the goroutine that reads.
+// workers set bits, in any order, while another goroutine reads.
 type workers struct {
 	jobs    chan *job
 	spare   chan *job
@@ -17,7 +17,7 @@ type workers struct {
 	now     *job
 
 	mutex sync.Mutex
-	err   error // the first
+	err   error // the first error
 }
 
 // job is some thousands of keys, or a MiB of bits.
@@ -31,18 +31,18 @@ type job struct {
 	chunks []jobChunk
 }
 
-// jobChunk is this many bytes of a chain, and the iterator to load them with.
+// jobChunk is a number of bytes of a chain, and the iterator to load them with.
 type jobChunk struct {
 	chain    chain
 	iterator int64
 	n        int
 }
 
-// jobAdd is keys of one filter: of a chain the pairs, else the hashes that follow
-// those of the adds before.
+// jobAdd is keys of one filter: pairs of a chain, otherwise hashes that follow those of
+// the previous adds.
 type jobAdd struct {
 	chain chain
-	layer int // of a chain, or of a filter of our own that grows
+	layer int // of a chain, or of a growing filter of our own
 	bits  hashed
 	n     int
 }
@@ -98,7 +98,7 @@ func (j *job) do() (err error) {
 	return err
 }
 
-// job returns the one that is being filled.
+// job returns the job that is being filled.
 func (w *workers) job() *job {
 	if w.jobs == nil {
 		w.start()
@@ -142,7 +142,7 @@ func (w *workers) restore(c chain, iterator int64, bits []byte) {
 	}
 }
 
-// hashes adds to a filter of our own.
+// hashes adds to a filter in our own layout.
 func (w *workers) hashes(bits hashed, layer int, b []byte, atOnce bool) {
 	if atOnce {
 		hashes := make([]uint64, len(b)/8)
@@ -162,7 +162,7 @@ func (w *workers) hashes(bits hashed, layer int, b []byte, atOnce bool) {
 	}
 }
 
-// wait returns when all bits are set. The error is the first there was.
+// wait returns when all bits are set. It returns the first error.
 func (w *workers) wait() error {
 	w.send()
 	w.pending.Wait()
