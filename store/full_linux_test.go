@@ -55,7 +55,7 @@ func TestFullFileSystem(t *testing.T) {
 		if err := unix.Statfs(root, &s); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filler, make([]byte, int64(s.Bavail)*s.Bsize-leave), 0o600); err != nil {
+		if err := os.WriteFile(filler, make([]byte, int64(s.Bavail)*int64(s.Bsize)-leave), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
