@@ -247,7 +247,7 @@ func (s *backupSource) fits(old *manifest, to disk) error {
 		return nil
 	}
 	if old.store != s.id {
-		return errors.New("the directory holds a backup of another store: give this one a directory of its own")
+		return errors.New("the directory holds a backup of another store: use a separate directory for this one")
 	}
 	for _, f := range s.files {
 		if f.recordReader == nil || !f.isLog() {
@@ -260,7 +260,7 @@ func (s *backupSource) fits(old *manifest, to disk) error {
 		if same, err := f.sameHead(to); err != nil {
 			return err
 		} else if !same { // or damaged
-			return fmt.Errorf("the store was put back from a backup since, or the backup is damaged: %s is another file there: give the backup a new directory", f.name)
+			return fmt.Errorf("%s differs from the backup's file of that name: the store was restored from a backup since, or the backup is damaged: use a new directory for the backup", f.name)
 		}
 	}
 	return nil
@@ -319,7 +319,7 @@ func (f *sourceFile) bring(old *manifest, to disk, report *BackupReport) (e entr
 	if same, err := e.isAsWritten(to); err != nil {
 		return e, err
 	} else if !same {
-		return e, fmt.Errorf("%w: %s of the backup is not as it was written: see to its disk", ErrDamaged, e.name)
+		return e, fmt.Errorf("%w: %s of the backup reads back differently: check its disk", ErrDamaged, e.name)
 	}
 	return e, nil
 }

@@ -444,7 +444,7 @@ func (l *Local) Close() (err error) {
 			switch {
 			case err == nil || l.log.stopped() != nil:
 			case l.unlogged.Load():
-				err = fmt.Errorf("%w: what was added at the level %v since the last snapshot is lost", err, Unlogged)
+				err = fmt.Errorf("%w: adds at the level %v since the last snapshot are lost", err, Unlogged)
 			default:
 				err = nil
 			}

@@ -318,7 +318,7 @@ func (g *log) isSynced(next uint64, took time.Duration) {
 // fail stops the store permanently. The log is locked.
 func (g *log) fail(err error) {
 	if g.failure == nil {
-		g.failure = fmt.Errorf("%w: nothing more is acknowledged, as what was written last may be lost: see to the disk, then start again: %w", ErrStopped, err)
+		g.failure = fmt.Errorf("%w: nothing more is acknowledged, since the last writes may be lost: check the disk, then start again: %w", ErrStopped, err)
 		if g.onFail != nil {
 			go g.onFail(g.failure)
 		}

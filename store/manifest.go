@@ -106,7 +106,7 @@ func manifestOf(d disk) (*manifest, error) {
 }
 
 func parseManifest(text string) (*manifest, error) {
-	damaged := fmt.Errorf("%w: %s, which names the files of the backup: use another backup", ErrDamaged, backupName)
+	damaged := fmt.Errorf("%w: %s, the manifest of the backup: use another backup", ErrDamaged, backupName)
 	at := strings.LastIndex(text, "checksum ")
 	var want uint32
 	if n, err := fmt.Sscanf(text[max(at, 0):], "checksum %08x\n", &want); at < 0 || n != 1 || err != nil || sum(0, []byte(text[:at])) != want {
@@ -116,7 +116,7 @@ func parseManifest(text string) (*manifest, error) {
 		return nil, damaged
 	}
 	if !strings.HasPrefix(text, manifestOne) {
-		return nil, fmt.Errorf("%s: %w: a later release wrote this backup: use that one", backupName, bloom.ErrVersion)
+		return nil, fmt.Errorf("%s: %w: this backup was written by a later release: use that release", backupName, bloom.ErrVersion)
 	}
 	m := &manifest{}
 	for line := range strings.Lines(text[len(manifestOne):at]) {
@@ -144,7 +144,7 @@ func (r *recovery) fromBackup() error {
 		return err
 	}
 	if m.unfinished {
-		return fmt.Errorf("a backup that was never finished: make it again, by bloomery backup, or use another one")
+		return fmt.Errorf("this backup was never finished: run bloomery backup again, or use another backup")
 	}
 	r.backup = true
 	var named []string
@@ -183,7 +183,7 @@ func (e entry) isThere(d disk) error {
 	defer file.Close()
 	size, err := file.Seek(0, io.SeekEnd)
 	if err == nil && strings.HasPrefix(e.name, segmentPrefix) && uint64(size) < e.size {
-		err = fmt.Errorf("%w: %s has %d bytes, and the backup had %d: use another backup", ErrDamaged, e.name, size, e.size)
+		err = fmt.Errorf("%w: %s has %d bytes instead of %d: use another backup", ErrDamaged, e.name, size, e.size)
 	}
 	return err
 }

@@ -251,7 +251,7 @@ func (v *value) mergeAgain(from *value, items []uint64) error {
 	switch ours := v.body.(type) {
 	case chain:
 		if len(items) != ours.Info().Filters {
-			return fmt.Errorf("it counts %d layers, and the filter has %d", len(items), ours.Info().Filters)
+			return fmt.Errorf("it has counts for %d layers, but the filter has %d", len(items), ours.Info().Filters)
 		}
 		if _, err := ours.Union(from.body.(chain).Filter, nil); err != nil {
 			return err

@@ -129,7 +129,7 @@ func (r *recordReader) fill(length int) error {
 
 // damaged returns the error for bytes that should be a record, and are not.
 func (r *recordReader) damaged(what string) error {
-	return fmt.Errorf("%w: %s, byte %d: %s: put the directory back from a backup, or repair it, which says before what becomes unknown", ErrDamaged, r.name, r.at, what)
+	return fmt.Errorf("%w: %s, byte %d: %s: restore the directory from a backup, or repair it, which first shows what becomes unknown", ErrDamaged, r.name, r.at, what)
 }
 
 // failed returns the error for a failure to read a record that must be there.

@@ -74,7 +74,7 @@ func (l *Local) serveFrom(r *recovery) (err error) {
 		err = l.goOn(r)
 	}
 	if err != nil {
-		return fmt.Errorf("store: making sure of what was recovered: %w: see to the disk, then start again: nothing is lost", err)
+		return fmt.Errorf("store: writing what was recovered: %w: check the disk, then start again: nothing is lost", err)
 	}
 	return nil
 }
@@ -410,7 +410,7 @@ func (r *recovery) readHead(f *fields, in *recordReader) error {
 	r.taken = time.Unix(0, int64(taken))
 	r.local.replay.Store(int64(max(taken, 1)))
 	if own := fingerprint(r.local.secret); own != print {
-		return fmt.Errorf("%s: %w: the filters were made with the one of fingerprint %016x, and the file %q has that of %016x: put the right file back", in.name, bloom.ErrSecret, print, secretsName, own)
+		return fmt.Errorf("%s: %w: the filters were made with fingerprint %016x, but the file %q has %016x: restore the right file", in.name, bloom.ErrSecret, print, secretsName, own)
 	}
 	return nil
 }
@@ -439,7 +439,7 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 	expires := int64(f.uint64())
 	name := f.name()
 	if f.bad || id == 0 || level < Always || level > Unlogged || r.values[id] != nil {
-		return nil, fmt.Errorf("a value of kind %d and level %d that cannot be", kind, level)
+		return nil, fmt.Errorf("a value of impossible kind %d and level %d", kind, level)
 	}
 	header := f.rest()
 	c := &content{}
@@ -503,11 +503,11 @@ func (r *recovery) pipe(c *content, p *paired) {
 func (r *recovery) readContent(v *recovered, f *fields) error {
 	id, at := f.uint64(), f.uint64()
 	if v == nil || f.bad || id != v.id || v.content == nil {
-		return fmt.Errorf("bytes of value %d, which is not at hand", id)
+		return fmt.Errorf("bytes of value %d, which does not exist", id)
 	}
 	c, data := v.content, f.rest()
 	if at != c.at {
-		return fmt.Errorf("byte %d of value %d comes before byte %d", at, id, c.at)
+		return fmt.Errorf("byte %d of value %d instead of byte %d", at, id, c.at)
 	}
 	if len(data) == 0 {
 		return r.endContent(v)

@@ -177,7 +177,7 @@ func (m *mending) withoutHead(r *recovery, name string, why error) (*recordReade
 func (r *recovery) withoutSnapshot() error {
 	name, segment := snapshotName(r.start), segmentName(r.start)
 	if r.mend == nil {
-		return fmt.Errorf("%w: there is a log, %s, and no snapshot: put the directory back from a backup, or repair it, which says before what becomes unknown", ErrDamaged, segment)
+		return fmt.Errorf("%w: there is a log, %s, but no snapshot: restore the directory from a backup, or repair it, which first shows what becomes unknown", ErrDamaged, segment)
 	}
 	in, err := openRecords(r.local.config.disk, segment, fileMagicLog)
 	if err == nil {

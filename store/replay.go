@@ -29,7 +29,7 @@ func (r *recovery) readLog(segments []uint64) error {
 		if start != r.next && r.mend != nil {
 			r.mend.lostRecords("records %d to %d of the log are lost: %s is missing", r.next, start-1, segmentName(r.next))
 		} else if start != r.next {
-			return fmt.Errorf("%w: the log ends before record %d, and its next file begins with %d: %s is missing: put it back from a backup", ErrDamaged, r.next, start, segmentName(r.next))
+			return fmt.Errorf("%w: the log ends before record %d, but its next file begins with %d: %s is missing: restore it from a backup", ErrDamaged, r.next, start, segmentName(r.next))
 		}
 		if err := r.readSegment(start, i == len(segments)-1); err != nil {
 			return err
@@ -293,7 +293,7 @@ func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
 		}
 		f.rest()
 	default:
-		return errors.New("its type is unknown")
+		return errors.New("unknown record type")
 	}
 	return nil
 }
@@ -302,7 +302,7 @@ func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
 func (r *recovery) create(id uint64, name string, b body, level Level, expires int64) error {
 	l := r.local
 	if r.values[id] != nil || id < l.nextID {
-		return fmt.Errorf("its id %d was given before", id)
+		return fmt.Errorf("its id %d is already in use", id)
 	}
 	if level < Always || level > Unlogged {
 		return fmt.Errorf("level %d", level)

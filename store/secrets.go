@@ -26,7 +26,7 @@ func openSecret(d disk, fresh bool) ([]byte, error) {
 		})
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the store's secret: %w: put the file %q back from a backup: without it no key can be looked up in the filters that were made with it", err, secretsName)
+		return nil, fmt.Errorf("the store's secret: %w: restore the file %q from a backup: without it the filters made with it cannot be used", err, secretsName)
 	}
 	defer file.Close()
 	text, err := io.ReadAll(io.LimitReader(file, 4096))
@@ -36,7 +36,7 @@ func openSecret(d disk, fresh bool) ([]byte, error) {
 	digits, ok := strings.CutPrefix(strings.TrimSpace(string(text)), secretLine)
 	secret, err := hex.DecodeString(digits)
 	if !ok || err != nil || len(secret) != bloom.SecretBytes {
-		return nil, fmt.Errorf("%w: %s: not a line of %q and %d hexadecimal digits: put the file back from a backup", ErrDamaged, secretsName, secretLine, 2*bloom.SecretBytes)
+		return nil, fmt.Errorf("%w: %s: want a line of %q and %d hexadecimal digits: restore the file from a backup", ErrDamaged, secretsName, secretLine, 2*bloom.SecretBytes)
 	}
 	return secret, nil
 }

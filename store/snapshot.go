@@ -143,7 +143,7 @@ func (l *Local) hasRoom() error {
 	}
 	free, ok := d.room()
 	if need := l.used.Load(); ok && free < need {
-		return fmt.Errorf("%w: the filters take %d bytes, and the disk has %d left: make room", errNotWritten, need, free)
+		return fmt.Errorf("%w: the filters take %d bytes, but only %d bytes are free on the disk: free some space", errNotWritten, need, free)
 	}
 	return nil
 }
