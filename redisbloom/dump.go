@@ -84,6 +84,15 @@ func parseLink(b []byte) link {
 	}
 }
 
+// LayerBytes returns the number of bytes that the layers take which a header describes:
+// those of all chunks that follow it. It does not check the header.
+func LayerBytes(header []byte) (sum uint64) {
+	for at := headerBytes; at+linkBytes <= len(header); at += linkBytes {
+		sum += parseLink(header[at:]).bytes
+	}
+	return sum
+}
+
 // Header returns the header of the chain's dump: what BF.SCANDUMP returns for
 // iterator 0.
 func (c *Filter) Header() []byte { return c.header(c.layers()) }

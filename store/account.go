@@ -57,7 +57,7 @@ func besideBytes(b body, name string) uint64 {
 }
 
 // lockedBytes is the memory of a filter of fixed size, or of one layer of a growing
-// filter: its bits, the locks of their blocks (kernel.NewStripes), and the gates that a
+// filter: its bits, the locks of their blocks, and the gates that a
 // chain has if this is its newest layer.
 func lockedBytes(plan bloom.Plan) uint64 {
 	const (
@@ -65,10 +65,6 @@ func lockedBytes(plan bloom.Plan) uint64 {
 		keysPerGate = 1024
 		maxGates    = 64
 	)
-	stripes := uint64(1)
-	for stripes < plan.Blocks && stripes < kernel.MaxStripes {
-		stripes *= 2
-	}
 	gates := min(uint64(1)<<min(bits.Len64(plan.Keys/keysPerGate), 63), maxGates)
-	return layerBytes + memory.Taken(plan.Blocks*kernel.WordsPerBlock) + memory.Allocated(stripes*line) + memory.Allocated(gates*line)
+	return layerBytes + memory.Taken(plan.Blocks*kernel.WordsPerBlock) + memory.Allocated(kernel.Stripes(plan.Blocks)*line) + memory.Allocated(gates*line)
 }

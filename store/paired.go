@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/kernel"
 )
 
 // paired is a filter in our own layout: a bloom.Shared of fixed size, a bloom.Scalable,
@@ -73,10 +74,7 @@ func (p *paired) giveBack(l *Local) {
 
 // Where it costs less than a hundredth, the blocks of fixed filters are a multiple of
 // this number, so that they can be folded.
-const (
-	folds     = 64
-	blockBits = 4096
-)
+const folds = 64
 
 // newPaired creates an empty filter from its Spec.
 func (l *Local) newPaired(spec Spec) (body, error) {
@@ -116,7 +114,7 @@ func (l *Local) newPaired(spec Spec) (body, error) {
 		if plan.Blocks >= 100*folds {
 			config.Folds = folds
 			plan.Blocks += folds
-			plan.Bits += folds * blockBits
+			plan.Bits += folds * kernel.BlockBits
 		}
 		bytes = lockedBytes(plan)
 		build = func() (hashed, error) {

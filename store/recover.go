@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // openFiles reads what is there, and makes sure that it is durable before anything is
@@ -450,7 +451,7 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 		b = text{}
 	case RedisBloom:
 		b, err = l.loadChain(header)
-		c.size = headerBits(header) / 8
+		c.size = redisbloom.LayerBytes(header)
 	case Paired, Window:
 		var h DumpHeader
 		h, err = ParseDumpHeader(header)

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // A snapshot is a copy of all values, in a file of its own: a head, each value with its
@@ -321,7 +323,7 @@ func (v *value) state() (s valueState) {
 
 // writeBits writes the bits of the layers that the header describes.
 func (c chain) writeBits(to io.Writer, header []byte) error {
-	size := int64(headerBits(header) / 8)
+	size := int64(redisbloom.LayerBytes(header))
 	buffer := make([]uint64, min(size/8+2, contentBytes/8))
 	for at := int64(0); at < size; {
 		next, piece := c.ScanPiece(at+1, buffer)
@@ -331,16 +333,6 @@ func (c chain) writeBits(to io.Writer, header []byte) error {
 		at = next - 1
 	}
 	return nil
-}
-
-// headerBits is how many bits the layers have that a chain's header describes; see
-// package interop.
-func headerBits(header []byte) (sum uint64) {
-	const head, link = 20, 53
-	for at := head; at+link <= len(header); at += link {
-		sum += 8 * order.Uint64(header[at:])
-	}
-	return sum
 }
 
 // contentWriter turns what is written to it into records.

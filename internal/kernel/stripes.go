@@ -35,11 +35,11 @@ type Stripe struct {
 	_     [48]byte
 }
 
-// NewStripes returns the locks for the given number of blocks: a power of two.
-func NewStripes(blocks uint64) []Stripe {
-	n := uint64(1) << bits.Len64(blocks-1)
-	return make([]Stripe, min(n, MaxStripes))
-}
+// NewStripes returns the locks for the given number of blocks.
+func NewStripes(blocks uint64) []Stripe { return make([]Stripe, Stripes(blocks)) }
+
+// Stripes returns the number of locks for the given number of blocks: a power of two.
+func Stripes(blocks uint64) uint64 { return min(uint64(1)<<bits.Len64(blocks-1), MaxStripes) }
 
 // Added sums up the adds that were new.
 func Added(stripes []Stripe) (n uint64) {
