@@ -12,7 +12,7 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// testNames: making, renaming, dropping and clearing, and all that after a
+// testNames: names are created, renamed, dropped and cleared, and stay so after
 // reopening.
 func testNames(t *testing.T, c Config, s store.Store) {
 	spec := c.Specs[0]
@@ -65,7 +65,7 @@ func testNames(t *testing.T, c Config, s store.Store) {
 	}
 }
 
-// listed are all names, and how often each was.
+// listed returns all names, and how often each was listed.
 func listed(s store.Store, count int) map[string]int {
 	seen := map[string]int{}
 	for cursor := uint64(0); ; {
@@ -79,7 +79,7 @@ func listed(s store.Store, count int) map[string]int {
 	}
 }
 
-// testList: what is there all the time is listed, while other names come and go.
+// testList: names that exist throughout are listed, while others come and go.
 func testList(t *testing.T, c Config, s store.Store) {
 	spec := c.Specs[0]
 	const stay = 300
@@ -118,7 +118,7 @@ func testList(t *testing.T, c Config, s store.Store) {
 	}
 }
 
-// testSwap: the exchange is one step for everyone who looks.
+// testSwap: a swap is atomic for all callers.
 func testSwap(t *testing.T, c Config, s store.Store) {
 	spec := c.Specs[0]
 	add(t, create(t, s, "old", spec), Keys("old", 10))
@@ -256,8 +256,8 @@ func testExpiry(t *testing.T, c Config, s store.Store) {
 	open(t, s, "past")
 }
 
-// testMemory: the limit holds for what is made and for what grows, and dropping
-// gives the memory back.
+// testMemory: the limit applies to new filters and to growth, and dropping a filter
+// releases its memory.
 func testMemory(t *testing.T, c Config) {
 	const limit = 1 << 20
 	s := c.Limited(t, limit)

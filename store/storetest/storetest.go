@@ -19,8 +19,8 @@ type Config struct {
 	// Open returns a new, empty store. The test closes it.
 	Open func(t *testing.T) store.Store
 
-	// Reopen closes a store and opens it again, with what was in it; nil for
-	// stores that end with the process.
+	// Reopen closes a store and opens it again with its contents; nil for stores that
+	// end with the process.
 	Reopen func(t *testing.T, s store.Store) store.Store
 
 	// Specs are the filters that the store can make, at least one. Each is for at
@@ -72,7 +72,7 @@ func (c Config) each(t *testing.T, name string, test func(t *testing.T, s store.
 	})
 }
 
-// reopened is the store after its end and beginning, if it has such.
+// reopened returns the store after reopening it, if it can be reopened.
 func (c Config) reopened(t *testing.T, s store.Store) store.Store {
 	t.Helper()
 	if c.Reopen == nil {
@@ -169,8 +169,8 @@ func commit(t *testing.T, s store.Store) {
 	}
 }
 
-// testAnswers: new once, then found; hardly anything else is found; counts are
-// right; and all that after a reopening, too.
+// testAnswers: keys are new once, then found; hardly any other key is found; counts are
+// right; and all this holds after reopening.
 func testAnswers(t *testing.T, c Config, s store.Store, spec store.Spec) {
 	f := create(t, s, "f", spec)
 	keys := Keys("in", 900)
@@ -221,7 +221,8 @@ func testAnswers(t *testing.T, c Config, s store.Store, spec store.Spec) {
 	}
 }
 
-// testOneWinner: of those that add a key at once, one is told that it is new.
+// testOneWinner: of several goroutines that add a key at once, one is told that it is
+// new.
 func testOneWinner(t *testing.T, s store.Store, spec store.Spec) {
 	f := create(t, s, "f", spec)
 	keys := Keys("raced", 800)
@@ -263,8 +264,8 @@ func testOneWinner(t *testing.T, s store.Store, spec store.Spec) {
 	mustHave(t, f, keys)
 }
 
-// testFull: without growth, keys beyond the capacity are refused, and old ones are
-// not; with it they are taken.
+// testFull: without growth, new keys beyond the capacity are refused and old ones
+// accepted; with growth all are accepted.
 func testFull(t *testing.T, s store.Store, spec store.Spec) {
 	f := create(t, s, "f", spec)
 	keys := Keys("many", int(spec.Capacity)*3)
@@ -291,7 +292,7 @@ func testFull(t *testing.T, s store.Store, spec store.Spec) {
 	}
 }
 
-// testHandle: a filter ends with its name, and not when it gets another.
+// testHandle: a filter ends with its name, but survives a rename.
 func testHandle(t *testing.T, s store.Store, spec store.Spec) {
 	f := create(t, s, "e", spec)
 	keys := Keys("kept", 200)
@@ -329,7 +330,7 @@ func testHandle(t *testing.T, s store.Store, spec store.Spec) {
 	commit(t, s)
 }
 
-// mustBeGone fails unless a filter that has lost its name says so.
+// mustBeGone fails unless a filter that has lost its name returns errors that say so.
 func mustBeGone(t *testing.T, s store.Store, f store.Filter, spec store.Spec) {
 	t.Helper()
 	keys := Keys("late", 3)
@@ -357,7 +358,7 @@ func mustBeGone(t *testing.T, s store.Store, f store.Filter, spec store.Spec) {
 	}
 }
 
-// testDump: a filter comes out of its chunks the same.
+// testDump: a filter restored from its chunks equals the original.
 func testDump(t *testing.T, c Config, s store.Store, spec store.Spec) {
 	f := create(t, s, "from", spec)
 	keys := Keys("dumped", 900)
@@ -431,7 +432,7 @@ func testDump(t *testing.T, c Config, s store.Store, spec store.Spec) {
 	}
 }
 
-// testMerge: everything of both is found.
+// testMerge: the keys of both filters are found.
 func testMerge(t *testing.T, c Config, s store.Store, spec store.Spec) {
 	a, b := create(t, s, "a", spec), create(t, s, "b", spec)
 	keys := Keys("merged", 600)
@@ -470,7 +471,7 @@ func testMerge(t *testing.T, c Config, s store.Store, spec store.Spec) {
 	}
 }
 
-// testFold: all is found in less space.
+// testFold: all keys are found in less space.
 func testFold(t *testing.T, c Config, s store.Store, spec store.Spec) {
 	f := create(t, s, "f", spec)
 	spec.Capacity = 5_000_000
@@ -506,7 +507,7 @@ func testFold(t *testing.T, c Config, s store.Store, spec store.Spec) {
 	}
 }
 
-// testBad: what cannot be made is refused.
+// testBad: invalid specs are refused.
 func testBad(t *testing.T, c Config, s store.Store) {
 	spec := c.Specs[0]
 	for what, change := range map[string]func(*store.Spec){
