@@ -337,7 +337,7 @@ func (l *loop) leave() {
 	}
 	now := time.Now()
 	l.leaving = slices.DeleteFunc(l.leaving, func(k *socket) bool {
-		if k.closed || k.broken || k.client.ending { // deliver does the rest
+		if k.closed || k.broken || !k.away && k.client.ending { // deliver does the rest
 			return true
 		}
 		if k.heard || k.client.detour != nil {
@@ -380,7 +380,7 @@ func (l *loop) read(k *socket) bool {
 	// The executed part of c.in is removed at the end of the batch.
 	if k.reading || len(c.in) == 0 && len(l.room)-l.used < readBytes {
 		l.turn()
-		if c.ending || k.broken || k.closed || k.away { // its descriptor may have been reused
+		if k.away || c.ending || k.broken || k.closed { // its descriptor may have been reused
 			return false
 		}
 	}
