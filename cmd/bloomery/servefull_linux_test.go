@@ -42,7 +42,7 @@ func TestServeFullDisk(t *testing.T) {
 		<-s.ended
 		want, says := exitDone, "stopped without a final snapshot: the log has everything"
 		if durability == "none" {
-			want, says = exitError, "what was added at the level none since the last snapshot is lost"
+			want, says = exitError, "adds at the level none since the last snapshot are lost"
 		}
 		if s.code != want || !strings.Contains(s.stderr, says) {
 			t.Errorf("%s: exit code %d, want %d with %q:\n%s", durability, s.code, want, says, s.stderr)
