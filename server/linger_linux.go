@@ -65,3 +65,14 @@ func (l *loop) endLingering() {
 	clear(l.lingering[len(kept):])
 	l.lingering = kept
 }
+
+// stopLoops ends the loops, which have no connections left.
+func (s *Server) stopLoops() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.loops.all {
+		l.over.Store(true)
+		l.interrupt()
+	}
+	s.loops.all = nil
+}

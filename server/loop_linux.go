@@ -46,6 +46,7 @@ type loop struct {
 	bytesIn, bytesOut int64 // not yet added to the server's
 
 	mu    sync.Mutex
+	gone  bool        // the loop has ended; guarded by mu
 	inbox []*socket   // guarded by mu: new sockets, and those to look at
 	woken atomic.Bool // the eventfd is set
 	over  atomic.Bool // end
@@ -203,25 +204,22 @@ func (k *socket) retime() { k.loop.interrupt() }
 // interrupt ends the loop's wait.
 func (l *loop) interrupt() {
 	if !l.woken.Swap(true) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if l.gone { // the descriptor may be somebody else's by now
+			return
+		}
 		one := [8]byte{0: 1, 7: 1} // not zero in either byte order
 		unix.Write(l.event, one[:])
 	}
 }
 
-// stopLoops ends the loops, which have no connections left.
-func (s *Server) stopLoops() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.loops.all {
-		l.over.Store(true)
-		l.interrupt()
-	}
-	s.loops.all = nil
-}
-
 // run is the loop.
 func (l *loop) run() {
 	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.gone = true
 		unix.Close(l.epoll)
 		unix.Close(l.event)
 	}()
