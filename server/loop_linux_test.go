@@ -115,7 +115,9 @@ func TestAwayDoesNotSpin(t *testing.T) {
 func TestSendBytes(t *testing.T) {
 	l, k, peer := newTestLoop(t)
 	unix.SetNonblock(peer, false)
+	read := make(chan struct{})
 	go func() {
+		defer close(read)
 		room := make([]byte, 64<<10)
 		for n := 1; n > 0; {
 			n, _ = unix.Read(peer, room)
@@ -126,4 +128,5 @@ func TestSendBytes(t *testing.T) {
 		t.Errorf("sent %d bytes in one turn, want %d", n, sendBytes)
 	}
 	unix.Shutdown(peer, unix.SHUT_RDWR)
+	<-read // or it would read from whoever gets the descriptor next
 }
