@@ -81,8 +81,31 @@ type seen struct {
 		text    string
 		expires int64
 		card    int
+		shape   shape
 		objects map[*object]found
 	}
+}
+
+// filterType is the TYPE of a filter.
+const filterType = "MBbloom--"
+
+// A shape is what BF.DEBUG says of a filter's first layer. It tells the kinds of the
+// load apart also while they are empty.
+type shape struct{ bits, hashes int }
+
+// shapeOf reads a reply of BF.DEBUG.
+func shapeOf(r resp.Reply) (s shape) {
+	if len(r.Items) > 1 {
+		var bytes int
+		fmt.Sscanf(r.Items[1].Text, "bytes:%d bits:%d hashes:%d", &bytes, &s.bits, &s.hashes)
+	}
+	return s
+}
+
+// is reports whether a filter of this shape was made with the other one. It may have
+// been folded since.
+func (s shape) is(made shape) bool {
+	return s == made || s.bits > 0 && s.hashes == made.hashes && (s.bits*2 == made.bits || s.bits*4 == made.bits)
 }
 
 // found describes which of an object's keys a name has.
@@ -136,12 +159,13 @@ func (k *checker) look(w *worker) (*seen, error) {
 		k.command("PEXPIRETIME", w.name(slot))
 		k.command("GET", w.name(slot))
 		k.command("BF.CARD", w.name(slot))
+		k.command("BF.DEBUG", w.name(slot))
 	}
 	if err := k.flush(); err != nil {
 		return nil, err
 	}
 	for slot := range s.slots {
-		var replies [4]resp.Reply
+		var replies [5]resp.Reply
 		for i := range replies {
 			var err error
 			if replies[i], err = k.reply(); err != nil {
@@ -152,6 +176,9 @@ func (k *checker) look(w *worker) (*seen, error) {
 		at.kind, at.expires, at.card = replies[0].Text, replies[1].Integer, int(replies[3].Integer)
 		if at.kind == "string" {
 			at.text = replies[2].Text
+		}
+		if at.kind == filterType {
+			at.shape = shapeOf(replies[4])
 		}
 		at.objects = map[*object]found{}
 	}
@@ -182,8 +209,10 @@ func (k *checker) matches(w *worker, s *seen, p int) error {
 			return fmt.Errorf("%s expires at %d, want %d", w.name(slot), at.expires, e.expires)
 		case e.object == nil && at.text != e.text:
 			return fmt.Errorf("%s is %q, want %q", w.name(slot), at.text, e.text)
-		case e.object != nil && at.kind != "MBbloom--":
+		case e.object != nil && at.kind != filterType:
 			return fmt.Errorf("%s is a %s, want a %s filter", w.name(slot), at.kind, e.object.kind)
+		case e.object != nil && !at.shape.is(k.plant.shapes[e.object.kind]):
+			return fmt.Errorf("%s is a filter of shape %+v, want a %s one", w.name(slot), at.shape, e.object.kind)
 		}
 		if e.object != nil {
 			if err := k.hasKeys(w, s, slot, e.object, p); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -16,9 +17,10 @@ type plant struct {
 	rng                *rand.Rand
 	process            *process
 	workers            []*worker
-	counters           []atomic.Int64 // next new key of each shared filter
-	certain            [][]span       // for each shared filter, spans found after a restart
-	cards              []int64        // for each shared filter, its last known count
+	counters           []atomic.Int64   // next new key of each shared filter
+	certain            [][]span         // for each shared filter, spans found after a restart
+	cards              []int64          // for each shared filter, its last known count
+	shapes             map[string]shape // by kind, as in filterKinds
 	running            sync.WaitGroup
 	saves              float64 // the fraction of the load's snapshots that are actually requested
 }
@@ -34,7 +36,8 @@ func (o options) plant(dir, level string, rng *rand.Rand) *plant {
 	return p
 }
 
-// begin starts the server in an empty directory and creates the shared filters.
+// begin starts the server in an empty directory, learns the shapes of filters, and
+// creates the shared ones.
 func (p *plant) begin() (err error) {
 	if err := p.restart(); err != nil {
 		return err
@@ -51,6 +54,25 @@ func (p *plant) begin() (err error) {
 	defer c.conn.Close()
 	for i, words := range sharedFilters {
 		if _, err := c.do(append([]string{"BF.RESERVE", sharedName(i)}, words...)...); err != nil {
+			return err
+		}
+	}
+	p.shapes = map[string]shape{}
+	for _, kind := range kindNames {
+		if _, err := c.do(append([]string{"BF.RESERVE", "shape"}, filterKinds[kind]...)...); err != nil {
+			return err
+		}
+		r, err := c.do("BF.DEBUG", "shape")
+		if err != nil {
+			return err
+		}
+		p.shapes[kind] = shapeOf(r)
+		for _, other := range kindNames {
+			if other != kind && p.shapes[kind].is(p.shapes[other]) {
+				return fmt.Errorf("filters of the kinds %s and %s cannot be told apart", kind, other)
+			}
+		}
+		if _, err := c.do("DEL", "shape"); err != nil {
 			return err
 		}
 	}
