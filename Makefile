@@ -98,16 +98,19 @@ vet:
 # NOTRACED are tests of these packages that use one goroutine, or repeat the same steps
 # thousands of times, and would take longest. make race-all runs them.
 RACED    = . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom ./server ./store
-NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$
+NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory
 
 # TWINS are the packages that run different code without assembly, themselves or in a
 # package they import.
+# SAMEBITS are tests of these packages that pass or fail by the bits, which others
+# compare with the twin's, and take long: rates, races, models, damaged files.
 TWINS = . ./classic ./interop ./internal/kernel ./internal/scheme ./redisbloom
+SAMEBITS ?= Rate|OneWinner|Winners|Keeps|Model$$|LayersFitInto|EveryByte|WindowVerbs|WindowRaces|ReportEstimates|ReportSamples|Truncated|AtItsLimit|ExceptionsLimits|DroppedFilters|Update|SparseFile|KindsDamaged
 
 # BITS32 are the packages whose sizes, formats and arithmetic could depend on the
 # width of an int. SLOW are tests that do not depend on it.
 BITS32 = . ./classic ./interop ./internal/elementary ./internal/filterfile ./internal/kernel ./internal/rate ./internal/scheme ./internal/sizing ./redisbloom
-SLOW  ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner
+SLOW  ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner|LayersFitInto|WindowVerbs|ReportEstimates|UpdateDiskFails
 
 unit:
 	@echo "== go test, with the long tests"
@@ -119,7 +122,7 @@ race:
 
 purego:
 	@echo "== go test -tags purego"
-	@$(GO) test -tags purego -timeout $(TIMEOUT) $(TWINS)
+	@$(GO) test -tags purego -skip '$(SAMEBITS)' -timeout $(TIMEOUT) $(TWINS)
 
 # An amd64 CPU also runs 386, which has 32-bit addresses and ints, and different code
 # for exp and log in package math.

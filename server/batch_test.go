@@ -200,7 +200,7 @@ func TestPipelinesAgree(t *testing.T) {
 			for range commands {
 				w.read(t)
 			}
-			if got := w.seen.String(); got != want.String() {
+			if got := w.reader.seen.String(); got != want.String() {
 				rt.Fatalf("%s: got %q, want %q, for %q", name, got, want.String(), sent)
 			}
 			w.Close()

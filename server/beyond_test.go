@@ -315,7 +315,6 @@ func TestOneWinner(t *testing.T) {
 			var done sync.WaitGroup
 			for c := range clients {
 				w := connect(t, addr)
-				w.reader = resp.NewReplyReader(w.Conn, resp.ReplyLimits{})
 				done.Go(func() {
 					for part := range keys / each {
 						from := (part + c*7) % (keys / each) * each // each begins elsewhere

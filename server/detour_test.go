@@ -38,11 +38,11 @@ func (w *wire) wantNow(t testing.TB, want string, args ...string) {
 	t.Helper()
 	w.send(t, command(args...))
 	w.SetDeadline(time.Now().Add(2 * time.Second))
-	w.seen.Reset()
+	w.reader.seen.Reset()
 	if _, err := w.reader.Read(); err != nil {
 		t.Fatalf("%s: %v", args[0], err)
 	}
-	if got := w.seen.String(); got != want {
+	if got := w.reader.seen.String(); got != want {
 		t.Errorf("%s: got %q, want %q", args[0], got, want)
 	}
 }
@@ -166,9 +166,9 @@ func TestDetourKeepsOrder(t *testing.T) {
 		for _, cmd := range pipeline("one") {
 			one.send(t, command(cmd.args...))
 			if !cmd.silent {
-				one.seen.Reset()
+				one.reader.seen.Reset()
 				one.read(t)
-				want.WriteString(one.seen.String())
+				want.WriteString(one.reader.seen.String())
 			}
 		}
 		random := rand.New(rand.NewPCG(1, 2))
@@ -631,7 +631,6 @@ func TestDetourCopies(t *testing.T) {
 			value[i] = byte(i * i >> 7)
 		}
 		w.send(t, command("SET", "k", string(value))+command("PING"))
-		w.reader = resp.NewReplyReader(w.Conn, resp.ReplyLimits{})
 		if reply := w.read(t); reply.Text != "OK" {
 			t.Fatalf("SET: %v", reply)
 		}

@@ -11,8 +11,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"github.com/bloomery/bloom/internal/resp"
 )
 
 // TestHalfClosed requests more than the kernel buffers, and shuts its side before it
@@ -23,7 +21,6 @@ func TestHalfClosed(t *testing.T) {
 		value := strings.Repeat("x", 256<<10)
 		for _, last := range []string{"", command("QUIT")} {
 			w := connect(t, addr)
-			w.reader = resp.NewReplyReader(w.Conn, resp.ReplyLimits{})
 			sent := make(chan struct{})
 			go func() {
 				defer close(sent)
@@ -53,7 +50,6 @@ func TestShutdownSlowReader(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, addr, _ := serveOn(t, newFakeStore(), Config{}, wrap)
 			w := connect(t, addr)
-			w.reader = resp.NewReplyReader(w.Conn, resp.ReplyLimits{})
 			w.SetDeadline(time.Now().Add(time.Minute))
 			go io.WriteString(w.Conn, strings.Repeat(command("ECHO", value), commands)+command("QUIT"))
 			waitFor(t, func() bool { return s.stats.bytesIn.Load() > 0 })
@@ -193,8 +189,7 @@ func TestManySlowConnections(t *testing.T) {
 	for _, conn := range conns { // a byte on each
 		fmt.Fprint(conn, "x")
 	}
-	first := &wire{Conn: conns[0]}
-	first.reader = resp.NewReplyReader(first.Conn, resp.ReplyLimits{})
+	first := &wire{Conn: conns[0], reader: newRecorder(conns[0])}
 	first.send(t, strings.Repeat("x", 1000000-len("slowlyx"))+"\r\n")
 	if reply := first.read(t); reply.Integer != 1 {
 		t.Errorf("the first got %v, want 1", reply)

@@ -36,7 +36,6 @@ func (w *wire) sendLong(t testing.TB, value []byte, args ...string) resp.Reply {
 func fastWire(t testing.TB, addr string) *wire {
 	t.Helper()
 	w := connect(t, addr)
-	w.reader = resp.NewReplyReader(w.Conn, resp.ReplyLimits{})
 	return w
 }
 

@@ -1,7 +1,6 @@
 package server
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/bloomery/bloom/internal/resp"
@@ -24,9 +22,31 @@ import (
 // reply to the one before.
 type wire struct {
 	net.Conn
-	seen   bytes.Buffer
-	reader *resp.ReplyReader
+	reader *recorder
 	pushes []resp.Reply // that came before the last reply
+}
+
+// A recorder reads replies and records their bytes.
+type recorder struct {
+	replies *resp.ReplyReader
+	arrived bytes.Buffer // not yet in seen
+	seen    bytes.Buffer // up to the end of the last reply
+}
+
+func newRecorder(in io.Reader) *recorder {
+	r := &recorder{}
+	r.replies = resp.NewReplyReader(io.TeeReader(in, &r.arrived), resp.ReplyLimits{})
+	return r
+}
+
+func (r *recorder) Read() (resp.Reply, error) {
+	reply, err := r.replies.Read()
+	ahead := r.replies.Buffered()
+	if err != nil {
+		ahead = 0
+	}
+	r.seen.Write(r.arrived.Next(r.arrived.Len() - ahead))
+	return reply, err
 }
 
 // startServer serves a store until the test ends, and returns the address.
@@ -74,10 +94,7 @@ func connect(t testing.TB, addr string) *wire {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	w := &wire{Conn: conn}
-	// Byte by byte, so that seen ends with the reply just read.
-	w.reader = resp.NewReplyReader(io.TeeReader(iotest.OneByteReader(bufio.NewReader(conn)), &w.seen), resp.ReplyLimits{})
-	return w
+	return &wire{Conn: conn, reader: newRecorder(conn)}
 }
 
 // raw sends bytes and returns those of the reply.
@@ -88,13 +105,13 @@ func (w *wire) raw(command string) (string, error) {
 		return "", err
 	}
 	for {
-		w.seen.Reset()
+		w.reader.seen.Reset()
 		reply, err := w.reader.Read()
 		if err != nil {
-			return w.seen.String(), err
+			return w.reader.seen.String(), err
 		}
 		if reply.Kind != resp.Push {
-			return w.seen.String(), nil
+			return w.reader.seen.String(), nil
 		}
 		w.pushes = append(w.pushes, reply)
 	}

@@ -224,8 +224,7 @@ func TestTLS(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	w := &wire{Conn: conn}
-	w.reader = resp.NewReplyReader(io.TeeReader(conn, &w.seen), resp.ReplyLimits{})
+	w := &wire{Conn: conn, reader: newRecorder(conn)}
 	w.expect(t, "BF.MADD k a b", "*2\r\n:1\r\n:1\r\n")
 	w.expect(t, "BF.EXISTS k a", ":1\r\n")
 
@@ -291,7 +290,7 @@ func TestCommitFails(t *testing.T) {
 			st.failure.Store(&failure)
 			w.send(t, command("BF.ADD", "k", "b"))
 			w.wantEnd(t, "")
-			if strings.Contains(w.seen.String(), ":1\r\n:1\r\n") {
+			if strings.Contains(w.reader.seen.String(), ":1\r\n:1\r\n") {
 				t.Error("an add that was not committed was acknowledged")
 			}
 			if err := <-served; !errors.Is(err, store.ErrStopped) {

@@ -110,6 +110,9 @@ func (r *ReplyReader) Read() (Reply, error) {
 	return reply, err
 }
 
+// Buffered returns how many bytes have been read ahead.
+func (r *ReplyReader) Buffered() int { return r.in.Buffered() }
+
 // read reads one reply, or a nested one.
 func (r *ReplyReader) read() (Reply, error) {
 	var attributes []Reply
