@@ -128,5 +128,5 @@ func TestSendBytes(t *testing.T) {
 		t.Errorf("sent %d bytes in one turn, want %d", n, sendBytes)
 	}
 	unix.Shutdown(peer, unix.SHUT_RDWR)
-	<-read // or it would read from whoever gets the descriptor next
+	<-read // or it could read from the next owner of the descriptor
 }
