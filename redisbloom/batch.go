@@ -185,6 +185,9 @@ func (c *Filter) AddPairs(pairs []Pair, isNew []bool) (done, layerIndex int, err
 	if wrote == nil {
 		wrote = c.open()
 	}
+	if c.isNearlyFull(wrote) {
+		c.prepare(wrote)
+	}
 	return done, int(wrote.index), err
 }
 
