@@ -94,10 +94,11 @@ vet:
 #
 # RACED are the packages that use several goroutines: code on one goroutine has no data
 # races. The race detector makes tests ten times slower and compiles the standard
-# library again, which is a large part of a cold run.
+# library again, which is a large part of a cold run. The server and the store come
+# first, here and in unit, because they often wait: other packages run meanwhile.
 # NOTRACED are tests of these packages that use one goroutine, or repeat the same steps
 # thousands of times, and would take longest. make race-all runs them.
-RACED    = . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom ./server ./store
+RACED    = ./server ./store . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom
 NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory
 
 # TWINS are the packages that run different code without assembly, themselves or in a
@@ -114,7 +115,7 @@ SLOW  ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner|LayersFitInto|WindowVerbs
 
 unit:
 	@echo "== go test, with the long tests"
-	@BLOOMERY_TESTS=all $(GO) test -timeout $(TIMEOUT) ./...
+	@BLOOMERY_TESTS=all $(GO) test -timeout $(TIMEOUT) ./server ./store ./...
 
 race:
 	@echo "== go test -race $(RACEFLAGS)"
