@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// LockFile has no lock to take here.
+// LockFile is not supported here.
 func LockFile(*os.File) error { return errors.ErrUnsupported }
 
-// UnlockFile has none to give back.
+// UnlockFile does nothing: there is no lock to release.
 func UnlockFile(*os.File) {}

@@ -12,9 +12,9 @@ import (
 )
 
 // LockFile takes the file's lock without waiting for it, or returns ErrLocked.
-// The lock is an advisory one (flock): it keeps out those who ask for it too,
-// and goes when the file is closed or the process ends, however that comes
-// about. Until then a mapping keeps it, too. The error wraps
+// The lock is advisory (flock): it excludes only callers that ask for it. It is
+// released when the file is closed or the process ends, in whatever way. Until
+// the process ends, a mapping of the file keeps it, too. The error wraps
 // [errors.ErrUnsupported] where there are no such locks.
 func LockFile(file *os.File) error {
 	for {
@@ -29,5 +29,5 @@ func LockFile(file *os.File) error {
 	}
 }
 
-// UnlockFile gives the lock back.
+// UnlockFile releases the lock.
 func UnlockFile(file *os.File) { unix.Flock(int(file.Fd()), unix.LOCK_UN) }

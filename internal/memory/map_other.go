@@ -10,8 +10,8 @@ import (
 
 var errReadOnly = errors.New("files cannot be changed in memory on this system")
 
-// mapFile reads the file: without mmap, it is slower and takes memory, and means
-// the same. Changing a file in memory is refused.
+// mapFile reads the file instead of mapping it: this is slower and takes memory, but
+// has the same effect. Writable mappings are refused.
 func mapFile(file *os.File, size int, writable bool) ([]byte, error) {
 	if writable {
 		return nil, errReadOnly
@@ -25,11 +25,11 @@ func mapFile(file *os.File, size int, writable bool) ([]byte, error) {
 	return b, err
 }
 
-// Sync and Detach are for mappings that cannot be had here.
+// Sync and Detach are for writable mappings, which do not exist here.
 func (m *Mapping) Sync() error           { return errReadOnly }
 func (m *Mapping) Detach(*os.File) error { return errReadOnly }
 
-// mapMemory has none to give: the words come from Go's heap.
+// mapMemory returns nothing: the words are allocated on Go's heap.
 func mapMemory(size int) ([]byte, error) { return nil, nil }
 
 func unmapMemory([]byte) error { return nil }

@@ -2,7 +2,7 @@
 
 package memory
 
-const hugePage = 4096 // no more than the alignment that mappings have anyway
+const hugePage = 4096 // the alignment that mappings have anyway
 
 func wantHugePages([]byte) {}
 

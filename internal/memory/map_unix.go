@@ -20,28 +20,29 @@ func mapFile(file *os.File, size int, writable bool) ([]byte, error) {
 	return unix.Mmap(int(file.Fd()), 0, size, protection, unix.MAP_SHARED)
 }
 
-// Sync writes what was changed in a writable mapping of a file to the disk, and
-// returns when it is there.
+// Sync writes the changes in a writable mapping of a file to the disk, and returns
+// when they are there.
 func (m *Mapping) Sync() error { return unix.Msync(m.bytes, unix.MS_SYNC) }
 
-// Detach cuts a writable mapping of the file off from it. It holds the same bytes
-// at the same place; what is changed from now on takes memory and stays in this
-// process. Others may look at the bytes meanwhile.
+// Detach disconnects a writable mapping from its file. The mapping holds the same
+// bytes at the same address; later changes take memory and stay in this process.
+// Other goroutines may read the bytes meanwhile.
 func (m *Mapping) Detach(file *os.File) error {
 	_, err := unix.MmapPtr(int(file.Fd()), 0, unsafe.Pointer(&m.bytes[0]), uintptr(len(m.bytes)),
 		unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_FIXED)
 	return err
 }
 
-// mapMemory returns zeroed memory that is not touched yet: it takes no room
-// until it is written. Without MAP_NORESERVE, which a filter cannot use: its
-// keys touch every page of it, so one that does not fit into the machine's
-// memory would be made gladly and killed later. As it is, Linux refuses at once
-// what memory and swap could never hold (vm.overcommit_memory 0).
+// mapMemory maps size bytes of zeroed memory. The pages take no memory until they are
+// written. MAP_NORESERVE would be wrong: keys touch every page of a filter, so a
+// filter larger than the machine's memory would be created without complaint, and the
+// process killed later. Without the flag, Linux refuses at once what memory and swap
+// could never hold (vm.overcommit_memory 0).
 //
-// The memory begins on a huge page and ends as mappedBytes says: what is mapped around
-// it at first goes back. If more stayed mapped behind it, the system would make the
-// last page a huge one as it likes.
+// The memory begins on a huge page and ends where mappedBytes says, so mapMemory maps
+// a huge page more than it needs and unmaps the excess at both ends. If the excess
+// after the end stayed mapped, the system would be free to back the last page by a
+// huge one.
 func mapMemory(size int) ([]byte, error) {
 	length := uintptr(mappedBytes(uint64(size)))
 	mapped, err := unix.MmapPtr(-1, 0, nil, length+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestDetach: what is changed before goes to the file, what is changed after does
-// not, and neither is lost in memory.
+// TestDetach: earlier changes reach the file, later ones do not, and memory keeps
+// both.
 func TestDetach(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(path, make([]byte, 3*4096), 0o666); err != nil {

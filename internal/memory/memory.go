@@ -1,6 +1,6 @@
-// Package memory gives filters room for their bits: words that begin where the
-// kernels want them, from Go's heap or from the operating system, and mapped
-// files.
+// Package memory allocates the words that hold a filter's bits, aligned as the
+// kernels need them, on Go's heap or in memory mapped from the operating system. It
+// also maps and locks files.
 package memory
 
 import (
@@ -15,22 +15,22 @@ import (
 
 // The errors that package bloom exports under the same names.
 var (
-	// ErrLocked: another process, or another part of this one, holds a file's lock.
+	// ErrLocked: another process, or another part of this one, holds the file's lock.
 	ErrLocked = errors.New("bloom: the file is in use by another process")
 
-	// ErrBudget: there is no such memory, or no addresses for it.
+	// ErrBudget: there is not enough memory, or not enough address space.
 	ErrBudget = errors.New("bloom: over budget")
 )
 
-// Mapping is memory from the operating system, outside Go's heap: a file, or
-// room for a large filter's bits. It is given back by Close, or else when the
-// collector finds the mapping unreachable; so a reader of the bytes must
-// keep the mapping alive until it is done. The collector comes in time for
-// the room of filters, see pace.go; files take no memory that the system could not
-// have back.
+// Mapping is memory from the operating system, outside Go's heap: a mapped file, or
+// anonymous memory for a large filter's bits. It is unmapped by Close, or when the
+// garbage collector finds the Mapping unreachable; so a reader of the bytes must keep
+// the Mapping alive until it is done. pace.go makes sure that the collector runs in
+// time to unmap the memory of dropped filters. Mapped files need no such care: the
+// system can reclaim their memory at any time.
 type Mapping struct {
 	bytes   []byte
-	room    *region // nil: a file
+	room    *region // nil for a file
 	cleanup runtime.Cleanup
 }
 
@@ -40,7 +40,8 @@ func newFileMapping(b []byte) *Mapping {
 	return m
 }
 
-// newRoom maps this number of bytes of anonymous memory; nil where the system has none.
+// newRoom maps size bytes of anonymous memory. It returns nil on systems without such
+// mappings.
 func newRoom(size int) (*Mapping, error) {
 	pace.wait(uint64(size))
 	b, err := mapMemory(size)
@@ -54,10 +55,9 @@ func newRoom(size int) (*Mapping, error) {
 	return m, nil
 }
 
-// MapFile maps the first size bytes of a file, to be read only or to be changed,
-// too. The file may be closed; the mapping outlives that. The error wraps
-// [ErrBudget] where this machine has no addresses for that many bytes, as one of 32
-// bits from 2 GiB on.
+// MapFile maps the first size bytes of a file, read-only or writable. The mapping
+// stays valid after the file is closed. The error wraps [ErrBudget] if the machine
+// cannot address that many bytes, as a 32-bit machine from 2 GiB on.
 func MapFile(file *os.File, size int64, writable bool) (*Mapping, error) {
 	if uint64(size) > math.MaxInt {
 		return nil, fmt.Errorf("%w: %d bytes are more than this machine can address", ErrBudget, size)
@@ -69,10 +69,10 @@ func MapFile(file *os.File, size int64, writable bool) (*Mapping, error) {
 	return newFileMapping(b), nil
 }
 
-// Bytes are the memory, for as long as the mapping is kept alive and open.
+// Bytes returns the mapped memory, which is valid while the Mapping is alive and open.
 func (m *Mapping) Bytes() []byte { return m.bytes }
 
-// Close gives the memory back. It may be called on nil and more than once.
+// Close unmaps the memory. It may be called on nil and more than once.
 func (m *Mapping) Close() error {
 	if m == nil || m.bytes == nil {
 		return nil
@@ -86,18 +86,18 @@ func (m *Mapping) Close() error {
 	return unmapFile(b)
 }
 
-// largeWords is where words leave Go's heap for a mapping of their own: at 2
-// MiB, a huge page.
+// largeWords is the number of words from which they get a mapping of their own
+// instead of space on Go's heap: 2 MiB, a huge page.
 const largeWords = 2 << 20 / 8
 
-// blockBytes is what words are aligned to: a block of the default layout, eight
-// cache lines.
+// blockBytes is the alignment of words: a block of the default layout, eight cache
+// lines.
 const blockBytes = 512
 
-// Words returns n zeroed words that begin on a 512-byte boundary, so that a
-// block of a filter is eight whole cache lines and the kernels can find one
-// line's address from another's, and the mapping they lie in, nil if they lie in
-// Go's heap. The error wraps [ErrBudget].
+// Words returns n zeroed words and the mapping that holds them, which is nil if they
+// lie in Go's heap. The words begin on a 512-byte boundary, so that a block of a
+// filter is eight whole cache lines and the kernels can compute one line's address
+// from another's. The error wraps [ErrBudget].
 func Words(n uint64) ([]uint64, *Mapping, error) {
 	if n > math.MaxInt/8 {
 		return nil, nil, fmt.Errorf("%w: %d bytes are more than this machine can address", ErrBudget, 8*n)
@@ -123,8 +123,8 @@ func Words(n uint64) ([]uint64, *Mapping, error) {
 	return words[:n:n], nil, nil
 }
 
-// Prefault touches all words, on all CPUs at once, so that the system provides
-// their pages now. Other goroutines may use the words meanwhile.
+// Prefault touches all pages of the words, on all CPUs at once, so that the system
+// allocates them now. Other goroutines may use the words meanwhile.
 func Prefault(words []uint64) {
 	const piece = 64 << 20 / 8
 	var next atomic.Int64
@@ -143,9 +143,9 @@ func Prefault(words []uint64) {
 	wait.Wait()
 }
 
-// PrefaultAhead lets the system provide the pages from front to back, beside the
-// caller, who fills them meanwhile: half of what reading into new memory takes is
-// waiting for it. The caller calls done before the memory is given back.
+// PrefaultAhead makes the system allocate the pages from front to back, in another
+// goroutine, while the caller fills them: otherwise page faults take half of the time
+// of reading into new memory. The caller must call done before the memory is unmapped.
 func PrefaultAhead(words []uint64) (done func()) {
 	if len(words) < 4*largeWords || runtime.GOMAXPROCS(0) == 1 {
 		return func() {}

@@ -12,7 +12,7 @@ import (
 
 func TestWords(t *testing.T) {
 	sizes := []uint64{0, largeWords - 1, largeWords, largeWords + 1, largeWords - 8, largeWords + 64, 3*largeWords + 8, 8 * largeWords}
-	for n := uint64(1); n <= 200; n++ { // small ones begin anywhere in Go's heap
+	for n := uint64(1); n <= 200; n++ { // Go's heap does not align small ones
 		sizes = append(sizes, n, 64*n)
 	}
 	var kept [][]uint64
@@ -28,7 +28,7 @@ func TestWords(t *testing.T) {
 			continue
 		}
 		if memory == nil && uint64(cap(words)) != n {
-			t.Errorf("Words(%d) has room for %d: append would write behind the filter", n, cap(words))
+			t.Errorf("Words(%d) has room for %d: append would write past the filter", n, cap(words))
 		}
 		if offset := blockOffset(words); offset != 0 {
 			t.Errorf("Words(%d) begins %d words into a block of memory", n, offset)
@@ -38,7 +38,7 @@ func TestWords(t *testing.T) {
 				t.Fatalf("Words(%d): word %d is %#x, want 0", n, i, word)
 			}
 		}
-		for i := range words { // so that the next words, if they lay here too, would not be zero
+		for i := range words { // if the next words overlapped these, they would not be zero
 			words[i] = math.MaxUint64
 		}
 		if memory == nil {
@@ -54,12 +54,12 @@ func TestWords(t *testing.T) {
 			}
 		}
 	}
-	for i, words := range kept { // nor may two overlap
+	for i, words := range kept { // no two may overlap
 		words[0], words[len(words)-1] = uint64(i), uint64(i)
 	}
 	for i, words := range kept {
 		if words[0] != uint64(i) || words[len(words)-1] != uint64(i) {
-			t.Errorf("words %d lie in other words", i)
+			t.Errorf("words %d overlap other words", i)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestWords(t *testing.T) {
 func TestNoMapping(t *testing.T) {
 	var m *Mapping
 	if err := m.Close(); err != nil {
-		t.Errorf("close of no mapping: %v", err)
+		t.Errorf("Close of nil: %v", err)
 	}
 }
 
@@ -91,8 +91,9 @@ func TestWordsRefuses(t *testing.T) {
 // kept holds what TestTaken measures.
 var kept any
 
-// settledHeap returns the bytes of the heap in use when two collections in a row
-// leave as many: what earlier tests dropped is freed by then, cleanups included.
+// settledHeap returns the bytes of the heap in use once two collections in a row leave
+// the same number: whatever earlier tests dropped has then been freed, and its
+// cleanups have run.
 func settledHeap() uint64 {
 	var stats runtime.MemStats
 	for last, n := uint64(0), 0; ; n++ {
@@ -106,18 +107,18 @@ func settledHeap() uint64 {
 	}
 }
 
-// TestTaken: what memory takes is what the runtime says that it took, for every kind
-// of size.
+// TestTaken compares the predicted size of allocations with the runtime's statistics,
+// for every kind of size.
 func TestTaken(t *testing.T) {
 	const count = 512
-	Allocated(1) // so that what finding the sizes takes is gone before
+	Allocated(1) // finds the size classes, so that this garbage is gone before
 	runtime.GC()
 	for _, bytes := range []uint64{1, 8, 9, 100, 128, 129, 500, 512, 520, 1024, 1100, 2560, 3700, 9000, 32760, 32768, 32769, 33000, 40960, 100000, 200001} {
 		for _, tt := range []struct {
 			what  string
 			takes uint64
 			take  func() any
-			least float64 // of what is said that is really taken
+			least float64 // the share of the prediction that must really be taken
 		}{
 			{"Allocated", Allocated(bytes), func() any { return make([]byte, bytes) }, 1},
 			{"Taken", Taken((bytes + 7) / 8), func() any { words, _, _ := Words((bytes + 7) / 8); return words }, 0.5},
@@ -132,7 +133,7 @@ func TestTaken(t *testing.T) {
 			const header = 24 // of each slice, in its interface
 			took := (float64(after)-float64(before))/count - header
 			if took > float64(tt.takes)+16 || took < tt.least*float64(tt.takes)-16 {
-				t.Errorf("%s: %d bytes take %.0f, said to take %d", tt.what, bytes, took, tt.takes)
+				t.Errorf("%s: %d bytes take %.0f, predicted %d", tt.what, bytes, took, tt.takes)
 			}
 		}
 	}

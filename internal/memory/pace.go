@@ -7,24 +7,25 @@ import (
 	"weak"
 )
 
-// Large filters lie outside Go's heap, where its collector does not see them: to
-// it a filter of 1 GiB is an object of 300 bytes, and a program that drops one
-// after the other without Close would fill the machine before the collector has a
-// reason to run. So the mapped bytes are counted here, and paced as Go paces its
-// heap with GOGC=100: when what was mapped since the last collection comes to as
-// much as was left after it, the collector runs, and what it finds unreachable is
+// Large filters lie outside Go's heap, where the garbage collector does not see them.
+// To the collector, a filter of 1 GiB is an object of 300 bytes; a program that drops
+// one filter after the other without Close would fill the machine before the collector
+// had a reason to run. So this file counts the mapped bytes and paces collections as
+// Go does for its heap with GOGC=100: once the bytes mapped since the last collection
+// equal the bytes that it left, the collector runs, and unreachable mappings are
 // unmapped. A program that closes its filters never gets that far.
 //
-// The collection begins in the background at three quarters of that, so that in
-// normal use nobody waits; once it is all used up, mapping more waits for its end.
+// The collection begins in the background at three quarters of that allowance, so in
+// normal use no goroutine waits. Once the allowance is used up, mapping more waits for
+// the end of the collection.
 
-// floorBytes is what may be mapped between two collections, however little was left
-// after the last one. Mapping and filling 64 MiB takes some 30 ms, a collection of a
-// small heap less than one.
+// floorBytes may always be mapped between two collections, however little the last one
+// left. Mapping and filling 64 MiB takes some 30 ms, a collection of a small heap less
+// than one.
 const floorBytes = 64 << 20
 
-// region is memory that is mapped. The cleanup of its Mapping refers to it, so it
-// does not refer to that.
+// region is a piece of mapped memory. The cleanup of its Mapping refers to the region,
+// so the region must not refer to the Mapping.
 type region struct {
 	bytes []byte
 	unmap func([]byte) error
@@ -33,19 +34,19 @@ type region struct {
 // pacer counts regions of anonymous memory, and decides when to collect.
 type pacer struct {
 	mu      sync.Mutex
-	regions map[*region]weak.Pointer[Mapping] // all that are mapped
+	regions map[*region]weak.Pointer[Mapping] // all mapped regions
 
-	mapped uint64 // bytes, until they are unmapped
-	live   uint64 // those left after the last collection: at most this many are in use
-	fresh  uint64 // those mapped since a collection began, of which it knows nothing
-	heap   uint64 // what the last collection left in Go's heap
+	mapped uint64 // bytes mapped now
+	live   uint64 // bytes that the last collection left: an upper bound on those in use
+	fresh  uint64 // bytes mapped since a collection began, which it does not cover
+	heap   uint64 // bytes that the last collection left in Go's heap
 
-	ceiling uint64 // see SetCeiling; 0: there is none
+	ceiling uint64 // see SetCeiling; 0 means none
 
-	running  chan struct{} // closed when the collection under way has ended; nil: there is none
+	running  chan struct{} // closed when the current collection has ended; nil if there is none
 	collect  func()        // runtime.GC
 	heapLive func() uint64
-	changed  func(mapped uint64) // see OnChange; nil: nobody wants to know
+	changed  func(mapped uint64) // see OnChange; may be nil
 }
 
 var pace = newPacer(runtime.GC, liveHeap)
@@ -54,7 +55,7 @@ func newPacer(collect func(), heapLive func() uint64) *pacer {
 	return &pacer{regions: map[*region]weak.Pointer[Mapping]{}, collect: collect, heapLive: heapLive}
 }
 
-// liveHeap is how many bytes the last collection found in use in Go's heap.
+// liveHeap returns how many bytes the last collection found in use in Go's heap.
 func liveHeap() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
 	metrics.Read(sample)
@@ -64,16 +65,17 @@ func liveHeap() uint64 {
 	return sample[0].Value.Uint64()
 }
 
-// Mapped is how many bytes of memory for filters are mapped now, outside Go's heap:
-// those in use, and those that nobody uses but that are not unmapped yet.
+// Mapped returns how many bytes of memory for filters are mapped now, outside Go's
+// heap, including those that are no longer used but not unmapped yet.
 func Mapped() uint64 {
 	pace.mu.Lock()
 	defer pace.mu.Unlock()
 	return pace.mapped
 }
 
-// OnChange calls back with Mapped whenever it has changed, and once now. The
-// function must be quick and must not map memory. There is one; nil ends it.
+// OnChange sets a function that is called with the value of Mapped after every change,
+// and once now. It must be quick and must not map memory. It replaces the function set
+// before; nil removes it.
 func OnChange(changed func(mapped uint64)) {
 	pace.mu.Lock()
 	defer pace.mu.Unlock()
@@ -83,19 +85,20 @@ func OnChange(changed func(mapped uint64)) {
 }
 
 // SetCeiling asks for at most this many mapped bytes, used or not; zero removes the
-// ceiling. Mapping more waits for a collection first, and then maps: the ceiling
-// refuses nothing.
+// ceiling. The ceiling refuses nothing: a mapping that would exceed it waits for a
+// collection, and is then made in any case.
 func SetCeiling(bytes uint64) {
 	pace.mu.Lock()
 	defer pace.mu.Unlock()
 	pace.ceiling = bytes
 }
 
-// allowance is how many bytes may be mapped beyond those that are in use. Where Go's
-// heap is large a collection is dear, so there may be as many as lie there.
+// allowance returns how many bytes may be mapped in addition to those in use. If Go's
+// heap is large, a collection is expensive, so the allowance is at least the size of
+// the heap.
 func (p *pacer) allowance() uint64 { return max(p.live, p.heap, floorBytes) }
 
-// add counts the region of a Mapping, and begins a collection if it is time.
+// add counts the region of a Mapping, and begins a collection if one is due.
 func (p *pacer) add(r *region, of *Mapping) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -107,9 +110,9 @@ func (p *pacer) add(r *region, of *Mapping) {
 	}
 }
 
-// wait is called before this number of bytes is mapped. It returns when there is room for
-// them below the ceiling and what is mapped is within the allowance, or after two
-// collections: the first may have begun too early.
+// wait is called before size bytes are mapped. It returns once they fit below the
+// ceiling and the mapped bytes are within the allowance, or after two collections: the
+// first may have begun too early.
 func (p *pacer) wait(size uint64) {
 	for range 2 {
 		p.mu.Lock()
@@ -123,8 +126,8 @@ func (p *pacer) wait(size uint64) {
 	}
 }
 
-// begin starts a collection unless one is under way, and returns what is closed at
-// its end. p.mu is held.
+// begin starts a collection unless one is running, and returns a channel that is
+// closed at its end. The caller holds p.mu.
 func (p *pacer) begin() <-chan struct{} {
 	if p.running == nil {
 		p.running, p.fresh = make(chan struct{}), 0
@@ -133,9 +136,9 @@ func (p *pacer) begin() <-chan struct{} {
 	return p.running
 }
 
-// run collects, and unmaps what is unreachable then. The weak pointers say so at
-// once; the cleanups, which unmap what an ordinary collection finds, come at a time
-// of their own.
+// run collects, and unmaps the regions whose Mappings are then unreachable. The weak
+// pointers show that at once; cleanups, which unmap after ordinary collections, run
+// some time later.
 func (p *pacer) run() {
 	p.collect()
 	p.mu.Lock()
@@ -166,14 +169,14 @@ func (p *pacer) free(r *region) error {
 	if !mapped {
 		return nil
 	}
-	err := r.unmap(r.bytes) // takes long: some 100 ms for a GiB
+	err := r.unmap(r.bytes) // slow: some 100 ms for a GiB
 	p.mu.Lock()
 	p.count(0, uint64(len(r.bytes)))
 	p.mu.Unlock()
 	return err
 }
 
-// count corrects the mapped bytes. p.mu is held.
+// count updates the number of mapped bytes. The caller holds p.mu.
 func (p *pacer) count(more, less uint64) {
 	p.mapped += more
 	p.mapped -= less

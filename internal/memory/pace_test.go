@@ -13,7 +13,7 @@ func fakePacer(heap uint64) (p *pacer, collections *atomic.Int64) {
 	return newPacer(func() { collections.Add(1); runtime.GC() }, func() uint64 { return heap }), collections
 }
 
-// mapFake counts a mapping of this size that does not exist.
+// mapFake counts a mapping of this size without making it.
 func (p *pacer) mapFake(size uint64) *Mapping {
 	p.wait(size)
 	m := &Mapping{room: &region{bytes: make([]byte, 1), unmap: func([]byte) error { return nil }}}
@@ -24,8 +24,8 @@ func (p *pacer) mapFake(size uint64) *Mapping {
 	return m
 }
 
-// TestPace: the collector runs before twice of what is in use is mapped, and not
-// below the floor, or what lies in Go's heap.
+// TestPace: the collector runs before twice the bytes in use are mapped, but not
+// before the floor, or the size of Go's heap, is mapped in addition.
 func TestPace(t *testing.T) {
 	for _, tt := range []struct {
 		name             string
@@ -60,8 +60,8 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestClosedIsNotCollected: a program that closes what it maps has no collections,
-// and after much was closed the next ones come as if it had never been there.
+// TestClosedIsNotCollected: a program that closes its mappings causes no collections,
+// and closed mappings do not delay later collections.
 func TestClosedIsNotCollected(t *testing.T) {
 	p, collections := fakePacer(0)
 	for range 1000 {
@@ -72,7 +72,7 @@ func TestClosedIsNotCollected(t *testing.T) {
 		if err := p.free(r); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.free(r); err != nil { // the cleanup, which came too late
+		if err := p.free(r); err != nil { // as a cleanup that ran after Close
 			t.Fatal(err)
 		}
 	}
@@ -86,8 +86,8 @@ func TestClosedIsNotCollected(t *testing.T) {
 	}
 }
 
-// TestDropped: mappings that nobody refers to are unmapped, also when many
-// goroutines map at once, and those in use are not.
+// TestDropped: unreachable mappings are unmapped, also when many goroutines map at
+// once; mappings in use are not.
 func TestDropped(t *testing.T) {
 	kept, keeps, err := Words(largeWords)
 	if err != nil {
@@ -157,8 +157,8 @@ func TestOnChange(t *testing.T) {
 	}
 }
 
-// TestCeiling: below the allowance, mapping more than the ceiling waits for a
-// collection, and only that does.
+// TestCeiling: within the allowance, a mapping waits for a collection only if it would
+// exceed the ceiling.
 func TestCeiling(t *testing.T) {
 	_, first, err := Words(largeWords)
 	if err != nil {
@@ -175,12 +175,12 @@ func TestCeiling(t *testing.T) {
 			t.Fatal(err)
 		}
 		if now := Mapped(); now > before+8*5*largeWords/2 {
-			t.Fatalf("%d bytes are mapped, and %d were before: beyond the ceiling", now, before)
+			t.Fatalf("%d bytes are mapped, %d were before: above the ceiling", now, before)
 		}
 	}
 	SetCeiling(1) // impossible
 	if _, _, err := Words(largeWords); err != nil {
-		t.Errorf("beyond the ceiling: %v", err)
+		t.Errorf("above the ceiling: %v", err)
 	}
 	if err := first.Close(); err != nil {
 		t.Error(err)

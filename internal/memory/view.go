@@ -1,22 +1,22 @@
 package memory
 
-// This file encapsulates unsafe: views of the same memory under another type.
-// The safe twins copy: encoding/binary, word by word. The views keep what they
-// look at alive only as long as the caller does.
+// This file encapsulates unsafe: views of the same memory as another type. The safe
+// twins copy, word by word, with encoding/binary. A view of a mapping does not keep it
+// alive; the caller must.
 
 import (
 	"encoding/binary"
 	"unsafe"
 )
 
-// LittleEndian tells whether this machine has the byte order of files.
+// LittleEndian reports whether this machine has the byte order of files.
 var LittleEndian = func() bool {
 	one := uint16(1)
 	return *(*byte)(unsafe.Pointer(&one)) == 1
 }()
 
-// Bytes views words as their bytes in memory: on a little-endian machine, the
-// very bytes of a file.
+// Bytes views words as their bytes in memory: on a little-endian machine, these are
+// the bytes of a file.
 func Bytes(words []uint64) []byte {
 	if len(words) == 0 {
 		return nil
@@ -24,9 +24,9 @@ func Bytes(words []uint64) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
 }
 
-// FileWords views mapped bytes as the little-endian words of a file, or copies
-// them where the machine has another byte order. b begins on an 8-byte boundary
-// and has a multiple of 8 bytes.
+// FileWords views mapped bytes as the little-endian words of a file, or copies them
+// if the machine has another byte order. b begins on an 8-byte boundary, and its
+// length is a multiple of 8.
 func FileWords(b []byte) []uint64 {
 	if LittleEndian {
 		return wordsOf(b)
@@ -50,12 +50,12 @@ func wordsOf(b []byte) []uint64 {
 	return unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), len(b)/8)
 }
 
-// blockOffset is how many words of a block lie before words[0].
+// blockOffset returns how many words of a 512-byte block lie before words[0].
 func blockOffset(words []uint64) int {
 	return int(uintptr(unsafe.Pointer(&words[0])) % blockBytes / 8)
 }
 
-// StringBytes views s as bytes that must not be written.
+// StringBytes views s as bytes, which must not be written.
 func StringBytes(s string) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
