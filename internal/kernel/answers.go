@@ -1,7 +1,7 @@
 package kernel
 
-// This file encapsulates unsafe: it looks at answers eight at a time. The safe
-// twin is a loop that counts the trues.
+// This file encapsulates unsafe: it reads answers eight at a time. The safe twin is a
+// loop that counts the trues.
 
 import (
 	"math/bits"

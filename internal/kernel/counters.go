@@ -2,9 +2,9 @@ package kernel
 
 import "math/bits"
 
-// Counters is Paired with a counter of four bits in the place of every bit: the
-// same blocks, lines and lanes, so that the counters that are not zero are the
-// bits of a Paired with the same keys.
+// Counters is Paired with a counter of four bits in place of each bit. Blocks, lines
+// and lanes are the same, so the nonzero counters are the bits of a Paired with the
+// same keys.
 //
 // A word of bits becomes four words of counters, half a cache line. They are the
 // counters' binary digits, and a counter is read down a column:
@@ -16,8 +16,8 @@ import "math/bits"
 //	word 4w+2             . . . . . 1 . . . . .      fours
 //	word 4w+3             . . . . . 0 . . . . .      eights: counter i stands at 5
 //
-// The four words ORed are the word of bits, and four words are added to four
-// others, 64 counters at once and with saturation, in thirty instructions.
+// The OR of the four words is the word of bits. Adding four words to four others, 64
+// counters at once and with saturation, takes thirty instructions.
 // Sixteen counters side by side in a word would need one load and one store per
 // probe instead of four in the same cache line, but whole filters would have to be
 // processed nibble by nibble.
@@ -97,7 +97,7 @@ func (f *Counters) increase(line []uint64, counts uint64) (zero uint64) {
 		c, bit := probe(line, counts, on)
 		c0, c1, c2, c3 := c[0], c[1], c[2], c[3]
 		zero |= bit &^ (c0 | c1 | c2 | c3)
-		if c1&c2&c3&bit != 0 { // it stands at 14 or 15
+		if c1&c2&c3&bit != 0 { // the counter is at 14 or 15
 			if c0&bit == 0 {
 				c[0] = c0 | bit
 				f.Stuck++
@@ -166,8 +166,8 @@ func least(line []uint64, counts uint64) int {
 	return count
 }
 
-// AddBatch sets isNew[i] to Add(hashes[i]), as if one after the other, and
-// returns how many are true. isNew is as long as hashes.
+// AddBatch sets isNew[i] to Add(hashes[i]), as if called one by one, and returns how
+// many are true. isNew is as long as hashes.
 //
 // It is a plain loop. No branch in it depends on the keys, so the processor
 // itself runs ahead and waits for several lines at once. Reading the lines of sixteen

@@ -9,9 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestCountersFar goes to the most counters there are, 2^45 in 16 TiB. Untouched
-// memory takes no room. That a key is found says little here: taken for a block
-// 2^20 further down, it would be found there. So this looks at the counters.
+// TestCountersFar tests the maximum number of counters, 2^45 in 16 TiB; untouched pages
+// take no memory. That a key is found would say little: if its block were computed 2^20
+// too low, Add and Contains would agree. So the test reads the counters.
 func TestCountersFar(t *testing.T) {
 	const bitsPerLine = 5
 	for _, blocks := range []uint64{1<<20 + 1, 1 << 22, 1<<28 + 12345, MaxBlocks - 1, MaxBlocks} {
@@ -31,13 +31,13 @@ func TestCountersFar(t *testing.T) {
 			Rows:   RowsFor(bitsPerLine),
 		}
 		seen := map[uint64]bool{}
-		for shift := range 33 { // on both sides of where 32 bits end, as counters, nibbles, bytes, words or lines
+		for shift := range 33 { // on both sides of 2^32 counters, nibbles, bytes, words or lines
 			for _, block := range []uint64{1<<shift - 1, 1 << shift, blocks - 1<<shift} {
 				if block >= blocks || seen[block] {
 					continue
 				}
 				seen[block] = true
-				h, _ := bits.Div64(block, 1<<63, blocks) // in the middle of those that fall into the block
+				h, _ := bits.Div64(block, 1<<63, blocks) // the middle hash of the block
 				f.far(t, h, block, bitsPerLine)
 			}
 		}
@@ -47,15 +47,15 @@ func TestCountersFar(t *testing.T) {
 	}
 }
 
-// far adds h twice, removes it once, and checks that its block has nothing but
-// its counters at one.
+// far adds h twice, removes it once, and checks that its counters are 1 and all others
+// in the block are 0.
 func (f *Counters) far(t *testing.T, h, block uint64, bitsPerLine int) {
 	t.Helper()
 	if f.Contains(h) || !f.Add(h) || f.Add(h) || f.Count(h) != 2 || !f.Remove(h) || !f.Contains(h) {
 		t.Errorf("%d blocks, hash %#x: it was there before it was added, or not afterwards", f.Blocks, h)
 	}
 	want := map[int]bool{}
-	for _, position := range bitsOf(h, 1, bitsPerLine) { // where it lies in a block does not depend on their number
+	for _, position := range bitsOf(h, 1, bitsPerLine) { // positions in a block do not depend on the number of blocks
 		want[int(block*BlockBits)+position] = true
 	}
 	for position := int(block * BlockBits); position < int((block+1)*BlockBits); position++ {

@@ -24,7 +24,7 @@ func bitsOf(h, blocks uint64, bitsPerLine int) (positions []int) {
 	return positions
 }
 
-// at reads one counter.
+// at returns one counter.
 func (f *Counters) at(position int) (count int) {
 	for digit := range CounterDigits {
 		count |= int(f.Words[position/64*CounterDigits+digit]>>(position%64)&1) << digit
@@ -32,7 +32,7 @@ func (f *Counters) at(position int) (count int) {
 	return count
 }
 
-// plainCounters is the definition: an integer for each bit.
+// plainCounters is the definition: one integer per bit.
 type plainCounters []int
 
 func (p plainCounters) check(t *testing.T, f *Counters, after string) {
@@ -47,12 +47,12 @@ func (p plainCounters) check(t *testing.T, f *Counters, after string) {
 		}
 	}
 	if f.Stuck != stuck {
-		t.Fatalf("%d counters are said to be stuck after %s, %d are", f.Stuck, after, stuck)
+		t.Fatalf("Stuck is %d after %s, want %d", f.Stuck, after, stuck)
 	}
 }
 
-// TestCounters compares the counters with plain integers, for every k. There are
-// so few keys that many counters overflow.
+// TestCounters compares the counters with plain integers, for every k. It uses few
+// different keys, so that many counters overflow.
 func TestCounters(t *testing.T) {
 	random := rand.New(rand.NewPCG(21, 22))
 	for bitsPerLine := 1; bitsPerLine <= 8; bitsPerLine++ {
@@ -106,8 +106,8 @@ func TestCounters(t *testing.T) {
 	}
 }
 
-// TestCountersMerge adds counters of every size to those of every other, and
-// neighbouring blocks to one.
+// TestCountersMerge adds counters of every value to those of every other value, and
+// folds neighbouring blocks into one.
 func TestCountersMerge(t *testing.T) {
 	random := rand.New(rand.NewPCG(23, 24))
 	for _, by := range []uint64{1, 2, 3} {
@@ -144,8 +144,8 @@ func TestCountersMerge(t *testing.T) {
 	}
 }
 
-// TestCountersBatch: batches are single calls, and what is not zero are the bits
-// of a Paired with the same keys.
+// TestCountersBatch: a batch gives the answers of single calls, and the nonzero
+// counters are the bits of a Paired with the same keys.
 func TestCountersBatch(t *testing.T) {
 	random := rand.New(rand.NewPCG(25, 26))
 	for bitsPerLine := 1; bitsPerLine <= 8; bitsPerLine++ {
@@ -158,7 +158,7 @@ func TestCountersBatch(t *testing.T) {
 				want[i] = single.Contains(h)
 			}
 			if count := f.ContainsBatch(hashes, got); !slices.Equal(got, want) || count != countTrue(want) {
-				t.Fatalf("ContainsBatch of %d keys differs from as many calls", n)
+				t.Fatalf("ContainsBatch of %d keys differs from single calls", n)
 			}
 			paired.addBatchGeneric(hashes, want)
 			for i, h := range hashes {
@@ -167,7 +167,7 @@ func TestCountersBatch(t *testing.T) {
 				}
 			}
 			if count := f.AddBatch(hashes, got); !slices.Equal(got, want) || count != countTrue(want) || !slices.Equal(f.Words, single.Words) {
-				t.Fatalf("AddBatch of %d keys differs from as many calls", n)
+				t.Fatalf("AddBatch of %d keys differs from single calls", n)
 			}
 			words := make([]uint64, len(paired.Words))
 			NonZero(words, f.Words)
@@ -190,7 +190,7 @@ func BenchmarkCounters(b *testing.B) {
 		for verb, run := range map[string]func(at int){
 			"hit":  func(at int) { f.ContainsBatch(hits[at:][:1024], answers) },
 			"miss": func(at int) { f.ContainsBatch(misses[at:][:1024], answers) },
-			"add and remove": func(at int) { // adding alone would soon have all counters stuck
+			"add and remove": func(at int) { // adds alone would soon leave all counters stuck
 				f.AddBatch(hits[at:][:1024], answers)
 				for _, h := range hits[(at+keys/2)%(keys-1024):][:1024] {
 					f.Remove(h)

@@ -9,8 +9,8 @@ import (
 	"unsafe"
 )
 
-// alignedWords returns words on a 512-byte boundary, between bits that are set: a
-// kernel that looks beside them finds what was never added.
+// alignedWords returns words on a 512-byte boundary, with set bits before and after
+// them: a kernel that reads out of bounds finds keys that were never added.
 func alignedWords(n uint64) []uint64 {
 	words := make([]uint64, n+2*WordsPerBlock+WordsPerBlock)
 	for i := range words {
@@ -30,7 +30,7 @@ func newSplit(blocks uint64) *Split {
 	return &Split{Words: alignedWords(blocks * SplitBlockWords), Blocks: blocks}
 }
 
-// randomHashes has repeats, within itself and with what came before.
+// randomHashes returns hashes with repeats, of each other and of those before.
 func randomHashes(random *rand.Rand, n int, before []uint64) []uint64 {
 	hashes := make([]uint64, n)
 	for i := range hashes {
@@ -89,12 +89,12 @@ func check(t *testing.T, random *rand.Rand, f, twin filter, words, twinWords []u
 		compare("AddBatch", f.AddBatch(hashes, got))
 	}
 	if !slices.Equal(words, twinWords) {
-		t.Fatalf("other bits are set by %d keys than by the Go twin", n)
+		t.Fatalf("%d keys set other bits than those of the Go twin", n)
 	}
 	lookUp("after")
 }
 
-// goPaired is the Go twin behind the same names.
+// goPaired is the Go twin under the same method names.
 type goPaired struct{ *Paired }
 
 func (f goPaired) Add(h uint64) bool      { return f.addGeneric(h) }
@@ -171,8 +171,8 @@ func TestSplit(t *testing.T) {
 	})
 }
 
-// TestSync compares adding under locks, by one goroutine, with the Go twin
-// without any.
+// TestSync compares adding under locks, by one goroutine, with the Go twin without
+// locks.
 func TestSync(t *testing.T) {
 	onEachPath(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(5, 6))
@@ -201,7 +201,7 @@ func TestSync(t *testing.T) {
 	})
 }
 
-// shared makes AddSync look like Add, and counts its answers.
+// shared adapts AddSync to Add, and counts its answers.
 type shared struct {
 	*Paired
 	stripes []Stripe
@@ -224,8 +224,8 @@ func (f *shared) AddBatch(hashes []uint64, isNew []bool) int {
 	return n
 }
 
-// TestHeldLock: a writer that finds the lock taken waits for it, and a batch
-// goes on where it stopped.
+// TestHeldLock: a writer waits for a lock that another holds, and a batch continues
+// where it stopped.
 func TestHeldLock(t *testing.T) {
 	onEachPath(t, func(t *testing.T) {
 		f := newPaired(1, 3) // one block, one stripe
@@ -240,7 +240,7 @@ func TestHeldLock(t *testing.T) {
 				select {
 				case <-done:
 					if Added(stripes) == 0 {
-						t.Fatal("a key was added under somebody else's lock")
+						t.Fatal("a key was added while another goroutine held the lock")
 					}
 				default:
 				}
@@ -258,8 +258,8 @@ func TestHeldLock(t *testing.T) {
 	})
 }
 
-// TestPlacement checks the promises of the layout: two different lines of the
-// right block, K bits in each, at most one a lane.
+// TestPlacement checks the promises of the layout: two different lines of the right
+// block, K bits in each, at most one per lane.
 func TestPlacement(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 10))
 	for bitsPerLine := 1; bitsPerLine <= 8; bitsPerLine++ {
@@ -290,7 +290,7 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// TestRows checks that the rows spread evenly over all patterns of K lanes, and
+// TestRows checks that the rows are evenly spread over all patterns of K lanes, and
 // over the lanes.
 func TestRows(t *testing.T) {
 	for k := 1; k <= 8; k++ {
@@ -321,7 +321,7 @@ func TestRows(t *testing.T) {
 		}
 		for row, n := range times {
 			if n != 256/patterns && n != 256/patterns+1 {
-				t.Errorf("K %d: row %#x stands %d times, want %d or one more", k, row, n, 256/patterns)
+				t.Errorf("K %d: row %#x occurs %d times, want %d or one more", k, row, n, 256/patterns)
 			}
 		}
 	}

@@ -7,24 +7,25 @@ import (
 	"sync/atomic"
 )
 
-// Modular is a bit array whose positions come by a modulus, as RedisBloom's do:
-// a key is a pair of hashes (a, b), and its bit i, from 0 to Probes-1, is
+// Modular is a bit array whose positions are computed by a modulus, as RedisBloom's
+// are: a key is a pair of hashes (a, b), and its bit i, from 0 to Probes-1, is
 //
 //	(a + i*b mod 2^64) mod Bits       word i/64, mask 1<<(i%64)
 //
-// Bits is from 1 to 2^45, and Words has room for it; bits beyond it are never touched.
+// Bits is from 1 to 2^45, and Words holds at least that many; later bits are never
+// touched.
 //
 // # The modulus without a division
 //
 // With magic = floor((2^64-1)/m), the quotient of x and m is q = hi64(x*magic) or
-// one more:
+// q + 1:
 //
 //	magic > (2^64-1)/m - 1, and both sides times m are whole, so m*magic >= 2^64 - m
 //	x*magic/2^64 >= x/m * (2^64-m)/2^64 = x/m - x/2^64 > x/m - 1
 //	x*magic/2^64 <= x/m
 //
-// So q is floor(x/m) or that less one, the remainder x - q*m lies below 2m, which
-// fits into 64 bits, and one subtraction where it is not below m makes it exact.
+// So q is floor(x/m) or floor(x/m) - 1. The remainder x - q*m is below 2m, which fits
+// into 64 bits, and if it is not below m, one subtraction makes it exact.
 //
 // # Many keys at once
 //
@@ -35,8 +36,8 @@ import (
 // absent, two positions are tested at a time, and the next two only for the keys that
 // have passed so far.
 //
-// Assembly cannot be preempted. SieveKeys keys take some microseconds or, with the most
-// probes that any rate needs, a millisecond or two.
+// Assembly cannot be preempted. SieveKeys keys take some microseconds or, with the
+// largest k that any rate needs, a millisecond or two.
 type Modular struct {
 	Words  []uint64
 	Bits   uint64
@@ -57,10 +58,10 @@ func NewModular(words []uint64, m uint64, probes int) Modular {
 }
 
 const (
-	// SieveKeys is the most keys of one batch.
+	// SieveKeys is the maximum number of keys in a batch.
 	SieveKeys = 512
 
-	// MaxModularProbes is above 1074, what the smallest positive float64 needs as a
+	// MaxModularProbes is above 1074, the k for the smallest positive float64 as a
 	// rate.
 	MaxModularProbes = 1 << 11
 
@@ -72,10 +73,10 @@ const (
 	fewProbes = 2
 )
 
-// Sieve is room for one batch, for one goroutine at a time.
+// Sieve is scratch space for one batch, used by one goroutine at a time.
 type Sieve struct {
 	pairs  [SieveKeys][2]uint64
-	at     [SieveKeys]uint16 // where the key stands in the batch
+	at     [SieveKeys]uint16 // the key's index in the batch
 	places [MaxModularProbes]uint64
 }
 
@@ -92,7 +93,7 @@ func (f *Modular) place(x uint64) uint64 {
 	return x
 }
 
-// Contains reports whether all bits of the key are set. Others may be adding.
+// Contains reports whether all bits of the key are set. Other goroutines may be adding.
 func (f *Modular) Contains(a, b uint64) bool {
 	for range f.Probes {
 		i := f.place(a)
@@ -104,7 +105,7 @@ func (f *Modular) Contains(a, b uint64) bool {
 	return true
 }
 
-// Set sets all bits of the key. Others may be reading and setting.
+// Set sets all bits of the key. Other goroutines may be reading and setting.
 func (f *Modular) Set(a, b uint64) {
 	for range f.Probes {
 		i := f.place(a)
@@ -116,7 +117,7 @@ func (f *Modular) Set(a, b uint64) {
 }
 
 // ContainsBatch sets found[i] to Contains(pairs[i]) and returns how many are true,
-// for at most SieveKeys keys. found is as long as pairs. Others may be adding.
+// for at most SieveKeys keys. found is as long as pairs. Other goroutines may be adding.
 func (f *Modular) ContainsBatch(pairs [][2]uint64, found []bool, s *Sieve, recent *Recent) int {
 	if len(pairs) == 0 {
 		return 0
@@ -143,7 +144,7 @@ func (f *Modular) ContainsBatch(pairs [][2]uint64, found []bool, s *Sieve, recen
 // Why AddBatch stopped before its last key.
 const (
 	addedAll  = 0
-	addedFull = 1 // the next key is new, and there is no room
+	addedFull = 1 // the next key is new, and the filter is full
 	addedBusy = 2 // another goroutine held the next key's lock for too long
 )
 
@@ -152,7 +153,7 @@ const (
 // and *size counts those keys. There are at most SieveKeys keys; isNew is as long as
 // pairs.
 //
-// The caller holds the lock that every adder holds; others may be reading.
+// The caller holds the lock that every adder holds; other goroutines may be reading.
 func (f *Modular) AddBatch(size *uint64, most uint64, pairs [][2]uint64, isNew []bool, s *Sieve) (done int, full bool) {
 	if len(pairs) == 0 {
 		return 0, false

@@ -2,10 +2,10 @@
 
 package kernel
 
-// This file declares the assembly of modular_amd64.s and hands over to it; the
-// twin is modular_generic.go. It needs nothing that not every amd64 has. Under the
-// race detector the twin runs always: the detector cannot see what assembly reads
-// and writes.
+// This file declares the assembly of modular_amd64.s and calls it; the twin is
+// modular_generic.go. The assembly uses only instructions that every amd64 has. Under
+// the race detector the twin always runs, because the detector cannot see what assembly
+// reads and writes.
 
 // modularAssembly is a variable so that tests can run everything on both paths.
 var modularAssembly = true

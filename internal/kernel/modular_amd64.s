@@ -1,13 +1,13 @@
 // The batch loops of Modular. Go has no prefetch, and an assembly function is
-// never inlined, so the whole loop is here. This file says where things are kept;
-// what the steps mean is in modular.go, and modular_generic.go is the same in Go.
+// never inlined, so the whole loop is here. The comments say which register holds what;
+// modular.go explains the steps, and modular_generic.go is the same in Go.
 
 //go:build !purego && !race
 
 #include "textflag.h"
 #include "go_asm.h"
 
-// Registers, the same in every function. AX, DX and CX are for the moment.
+// Registers, the same in every function. AX, CX and DX are scratch.
 #define at     BX  // position before the modulus: a + i*b
 #define step   R10 // b
 #define probe  SI  // counts probes
@@ -15,10 +15,10 @@
 #define m      R8
 #define magic  R9
 #define next   R11 // in places
-#define pair   R12 // the key in hand
-#define left   R13 // keys left, those of the chunk among them
+#define pair   R12 // the current key
+#define left   R13 // keys left, not counting those of the current chunk
 #define has    R14 // how many of the key's bits are set
-#define out    R15 // the next answer, or where the next key that stays is kept
+#define out    R15 // where the next answer goes, or the next key that is kept
 
 // MODULUS: at -> AX = at mod m. Uses DX.
 #define MODULUS \
@@ -31,8 +31,8 @@
 	SUBQ    m, DX     \
 	CMOVQCC DX, AX
 
-// PLACES: works the probes positions of the key at CX out, stores them from next
-// on and asks for their lines with the instruction fetch. CX moves on.
+// PLACES: computes the positions of the key at CX, stores them from next on, and
+// prefetches their lines with the instruction fetch. Advances next and CX.
 #define PLACES(probes, again, fetch) \
 	MOVQ 0(CX), at    \
 	MOVQ 8(CX), step  \
@@ -49,10 +49,10 @@ again:                \
 	JNE  again
 
 #define TO_READ PREFETCHT0 (base)(AX*8)
-// PREFETCHW, which the assembler does not know: 0F 0D /1 with (DI)(AX*8).
+// PREFETCHW (DI)(AX*8), which the assembler lacks: 0F 0D /1.
 #define TO_WRITE BYTE $0x0F; BYTE $0x0D; BYTE $0x0C; BYTE $0xC7
 
-// LOOK: counts in has which of the positions from next on are set. next moves on.
+// LOOK: counts in has how many of the positions from next on are set. Advances next.
 #define LOOK(probes, again) \
 	XORL has, has         \
 	MOVQ probes, probe    \
@@ -79,8 +79,8 @@ again:                    \
 	MOVQ Modular_Bits(AX), m    \
 	MOVQ Modular_magic(AX), magic
 
-// The two that add: the chunk's positions in places, the number of its keys in
-// keys.
+// TO_ADD: begins a chunk of keys to add. Puts their positions into places, and their
+// number into keys.
 #define TO_ADD(chunk, next_chunk, place, again) \
 next_chunk:                  \
 	MOVQ left, DX            \
@@ -109,8 +109,8 @@ place:                       \
 	MOVQ isNew+56(FP), out
 
 // func modularSieve(f *Modular, s *Sieve, n, probes, chunk int) (kept int)
-// n is at least 1. The keys that stay are written over those that were there,
-// never before they were read.
+// n is at least 1. The kept keys overwrite keys of the input, but only after those
+// were read.
 TEXT ·modularSieve(SB), NOSPLIT, $32-48
 	FILTER
 	MOVQ s+8(FP), AX
@@ -221,7 +221,7 @@ done:
 	MOVQ out, done+72(FP)
 	RET
 
-// How often a lock that is held is looked at before Go is asked to run others.
+// How often a held lock is read before Go is asked to run another goroutine.
 #define PATIENCE $64
 
 // func modularAddSync(f *Modular, s *Sieve, size *uint64, most uint64, pairs [][2]uint64, isNew *bool, chunk int, stripes []Stripe) (done, why int)
@@ -247,7 +247,7 @@ try:
 	CMPXCHGL DX, Stripe_lock(CX)
 	JNE  wait
 	BACK(probes-24(SP))
-	LOOK(probes-24(SP), lookLocked) // another may have added it meanwhile
+	LOOK(probes-24(SP), lookLocked) // another goroutine may have added it meanwhile
 	CMPQ has, probes-24(SP)
 	JEQ  oldLocked
 	MOVQ size+16(FP), step
@@ -271,7 +271,7 @@ set:
 	JCS  isSet
 	XORL at, at
 	BTSQ AX, at
-	LOCK // other keys' bits of the word are under other stripes
+	LOCK // other keys' bits in this word are guarded by other stripes
 	ORQ  at, (base)(DX*8)
 isSet:
 	DECQ probe

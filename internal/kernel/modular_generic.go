@@ -1,7 +1,8 @@
 package kernel
 
 // sieveGeneric tests the given number of positions of the first n keys of s. It keeps
-// the keys for which all are set, advanced to their next position, and returns how many.
+// the keys for which all are set, advanced to their next position, and returns how many
+// it kept.
 func (f *Modular) sieveGeneric(s *Sieve, n, probes int) (kept int) {
 	part := Modular{Words: f.Words, Bits: f.Bits, Probes: probes, magic: f.magic}
 	for i, pair := range s.pairs[:n] {

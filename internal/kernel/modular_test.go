@@ -35,8 +35,8 @@ func TestPlace(t *testing.T) {
 	}
 }
 
-// modularWords are words between words that are all set: who looks beside them
-// finds what was never added.
+// modularWords returns words between words that are all set: reading out of bounds
+// finds keys that were never added.
 func modularWords(m uint64) []uint64 { return alignedWords((m + 63) / 64) }
 
 func randomPairs(random *rand.Rand, n int, before [][2]uint64) [][2]uint64 {
@@ -88,9 +88,9 @@ func (f *naive) words() []uint64 {
 	return words
 }
 
-// TestModular runs batches of every length around the chunks, for many m and k,
-// through the three loops, and compares each answer, the count and every word
-// with the definition.
+// TestModular runs batches of every length around that of a chunk, for many m and k,
+// through the three loops, and compares each answer, the count and every word with the
+// definition.
 func TestModular(t *testing.T) {
 	onEachModularPath(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(2, 9))
@@ -115,7 +115,7 @@ func TestModular(t *testing.T) {
 						compareContains(t, &f, &want, pairs, s, &recent)
 					}
 					if !slices.Equal(f.Words, want.words()) {
-						t.Fatalf("m %d, k %d: other bits are set than by the definition", m, k)
+						t.Fatalf("m %d, k %d: the bits differ from those of the definition", m, k)
 					}
 				}
 			}
@@ -172,8 +172,8 @@ func compareAdd(t *testing.T, f *Modular, want *naive, stripes []Stripe, size *u
 	}
 }
 
-// TestModularSync has goroutines add the same keys in other orders: one winner
-// each, and never more than there is room for.
+// TestModularSync has goroutines add the same keys in different orders: each key has
+// one winner, and the limit is never exceeded.
 func TestModularSync(t *testing.T) {
 	onEachModularPath(t, func(t *testing.T) {
 		const keys, workers = 3000, 4
@@ -215,7 +215,7 @@ func TestModularSync(t *testing.T) {
 			wait.Wait()
 			for p, n := range winners {
 				if n != 1 {
-					t.Fatalf("%d goroutines were told that %x is new", n, p)
+					t.Fatalf("%d goroutines added %x as new", n, p)
 				}
 			}
 			if size != uint64(len(winners)) || size > most {
@@ -244,8 +244,8 @@ func TestNewModularRefuses(t *testing.T) {
 	}
 }
 
-// BenchmarkModular: filters of 1e5, 1e7 and 1e8 keys at 1%, pairs ready. naive is
-// the loop with the processor's modulus, one key after the other.
+// BenchmarkModular: filters of 1e5, 1e7 and 1e8 keys at 1%, with the pairs precomputed.
+// naive is the loop with the processor's modulus, one key after the other.
 func BenchmarkModular(b *testing.B) {
 	for _, keys := range []uint64{1e5, 1e7, 1e8} {
 		if testing.Short() && keys > 1e7 {
@@ -259,7 +259,7 @@ func BenchmarkModular(b *testing.B) {
 		defer mapping.Close()
 		f := NewModular(words, m, 7)
 		random := rand.New(rand.NewPCG(7, keys))
-		for i := range words { // as full as 1% of rate makes it
+		for i := range words { // as full as a filter with its planned keys
 			words[i] = random.Uint64()
 		}
 		pool := make([][2]uint64, 1<<17)
@@ -317,8 +317,8 @@ func BenchmarkModular(b *testing.B) {
 				answers[i] = naiveContains(p)
 			}
 		})
-		// Every added key is another one. What fits in the cache is put back as it
-		// was now and then, before it is full; the others have room for a while.
+		// Every added key is new. A filter that fits in the cache is restored now and
+		// then, before it is full; the others have room for long enough.
 		saved := slices.Clone(words[:min(len(words), 1<<14)])
 		x, part := uint64(0), make([][2]uint64, 256)
 		add := func(what string, do func()) {

@@ -14,7 +14,7 @@ func (f *Split) Contains(h uint64) bool { return f.containsGeneric(h) }
 // Add sets the bits of h and reports whether any of them was clear.
 func (f *Split) Add(h uint64) bool { return f.addGeneric(h) }
 
-// useAVX2 is a constant here, so that the compiler drops all calls of the functions
+// useAVX2 is a constant here, so that the compiler drops all calls to the functions
 // below.
 const useAVX2 = false
 

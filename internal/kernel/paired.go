@@ -24,10 +24,10 @@
 //	counts a = g & 0x3f3f3f3f3f3f3f3f | rows[s & 255]
 //	counts b = x & 0x3f3f3f3f3f3f3f3f | rows[s>>8 & 255]
 //
-// The eight bytes of a counts word are eight shift counts, one per lane: lane
-// i's mask is 1 << byte i. The row adds 0x40 to the lanes that do not take part, and a
-// shift by 64 or more leaves no bit. That is why one table lookup
-// and no masking selects K lanes of 8, in Go and in AVX2 alike.
+// The eight bytes of a counts word are eight shift counts, one per lane: lane i's mask
+// is 1 << byte i. The row adds 0x40 to the lanes that do not take part, and a shift by
+// 64 or more leaves no bit. So one table lookup selects K lanes of 8, without masking,
+// in Go and in AVX2 alike.
 //
 // The bits come from g, not from h or p, because inside one block the high bits
 // of h are all the same and those of p nearly so.
@@ -50,7 +50,7 @@ const (
 	mixB = 0x9fb21c651e98df25
 
 	countMask = 0x3f3f3f3f3f3f3f3f // six bits of shift count per lane
-	laneOff   = 0x40               // a shift count that leaves nothing
+	laneOff   = 0x40               // a shift count that leaves no bit
 )
 
 // Paired is a block array as the kernels see it. Words has Blocks*WordsPerBlock
@@ -110,9 +110,9 @@ func rowOf(lanes uint8) (row uint64) {
 	return row
 }
 
-// AddBatch sets isNew[i] to Add(hashes[i]), as if one after the other, and
-// returns how many are true. isNew is as long as hashes. Assembly cannot be
-// preempted, so the caller passes a thousand or so at a time.
+// AddBatch sets isNew[i] to Add(hashes[i]), as if called one by one, and returns how
+// many are true. isNew is as long as hashes. Assembly cannot be preempted, so the
+// caller passes a thousand or so at a time.
 func (f *Paired) AddBatch(hashes []uint64, isNew []bool) int {
 	if len(hashes) == 0 {
 		return 0
@@ -133,8 +133,8 @@ func (f *Paired) AddBatch(hashes []uint64, isNew []bool) int {
 type Recent struct{ hits bool }
 
 const (
-	// nearWords is the size up to which a filter lies in the second-level cache. There
-	// the processor itself runs far enough ahead, and a ring costs more than it hides.
+	// nearWords is the size up to which a filter fits in the second-level cache. There
+	// out-of-order execution hides the latency, and a ring costs more than it saves.
 	nearWords = 512 << 10 / 8
 
 	// cachedWords is the size up to which reading both lines of every key is

@@ -2,8 +2,8 @@
 
 package kernel
 
-// This file declares the assembly of paired_amd64.s and chooses between it and
-// its twin, paired_generic.go. Under the race detector the twin runs always: the
+// This file declares the assembly of paired_amd64.s and chooses between it and its
+// twin, paired_generic.go. Under the race detector the twin always runs, because the
 // detector cannot see what assembly reads and writes.
 
 import "golang.org/x/sys/cpu"
@@ -17,8 +17,8 @@ func (f *Paired) Contains(h uint64) bool { return pairedContains(f, h) }
 // Add sets the bits of h and reports whether any of them was clear.
 func (f *Paired) Add(h uint64) bool { return pairedAdd(f, h) }
 
-// pairedContains and pairedAdd test useAVX2 themselves: Go inlines a method
-// that makes one call, not one that chooses between two.
+// pairedContains and pairedAdd test useAVX2 themselves: Go inlines a method that makes
+// one call, but not one that chooses between two.
 //
 //go:noescape
 func pairedContains(f *Paired, h uint64) bool

@@ -1,5 +1,5 @@
-// The paired-line kernels in AVX2 and BMI2. This file says where things are kept;
-// what the steps mean is in paired_generic.go, the same in plain Go.
+// The paired-line kernels in AVX2 and BMI2. The comments say which register holds what;
+// paired_generic.go, the same in plain Go, explains the steps.
 
 //go:build !purego && !race
 
@@ -9,7 +9,7 @@
 DATA mixB<>+0(SB)/8, $0x9fb21c651e98df25
 GLOBL mixB<>(SB), RODATA|NOPTR, $8
 
-// Registers, the same in every function. MULX multiplies by DX, whatever is in it.
+// Registers, the same in every function. hash is in DX because MULX multiplies by DX.
 #define s      CX  // low word of h * mixA: picks lines and lanes
 #define hash   DX  // the key's hash ...
 #define g      DX  // ... and then g, which picks the bits
@@ -19,10 +19,10 @@ GLOBL mixB<>(SB), RODATA|NOPTR, $8
 #define blocks R8
 #define rows   R9
 #define slot   R10 // offset in the ring
-#define left   R11 // keys still to be probed
+#define left   R11 // keys still to probe
 #define hashes R12
 #define mixA   R13
-#define out    R14 // the next answer
+#define out    R14 // where the next answer goes
 #define sixes  R15 // 0x3f in each byte
 #define ones   Y0  // 1 in each 64-bit lane
 
@@ -50,8 +50,8 @@ GLOBL mixB<>(SB), RODATA|NOPTR, $8
 	ANDL  $0x1C0, AX        \
 	ADDQ  AX, lineA
 
-// PLACE_B: s, lineA -> lineB. A block begins on a 512-byte boundary, so that the
-// exclusive or of line numbers can be done on addresses.
+// PLACE_B: s, lineA -> lineB. A block begins on a 512-byte boundary, so addresses can
+// be XORed instead of line numbers.
 #define PLACE_B \
 	MOVL   s, AX           \
 	ANDL   $0xFFFFFF, AX   \
@@ -68,7 +68,7 @@ GLOBL mixB<>(SB), RODATA|NOPTR, $8
 	ANDQ    sixes, counts  \
 	ORQ     (rows)(SI*8), counts
 
-// COUNTS_B: s, g -> counts, which is not SI. Uses SI; g is gone.
+// COUNTS_B: s, g -> counts, which is not SI. Uses SI and overwrites g.
 #define COUNTS_B(counts) \
 	MULXQ   mixB<>(SB), counts, DX \
 	MOVBLZX CH, SI           \
@@ -92,7 +92,7 @@ GLOBL mixB<>(SB), RODATA|NOPTR, $8
 	VPSLLVQ   lo, ones, lo \
 	VPSLLVQ   hi, ones, hi
 
-// MISSING: what the line lacks of the masks lo, hi -> lo. Uses t.
+// MISSING: bits of the masks lo, hi that the line lacks -> lo. Uses t.
 #define MISSING(line, lo, hi, t) \
 	VMOVDQU 0(line), t  \
 	VPANDN  lo, t, lo   \
@@ -124,8 +124,8 @@ GLOBL mixB<>(SB), RODATA|NOPTR, $8
 	VPOR    Y9, Y11, Y9    \
 	VPTEST  Y9, Y9
 
-// The ring: what was worked out for the next 32 keys while their lines are on
-// their way from memory. 32 slots of 32 bytes at the bottom of the frame.
+// The ring: the lines and shift counts of the next 32 keys, whose lines are on their
+// way from memory. 32 slots of 32 bytes at the bottom of the frame.
 #define RING      32
 #define RINGBYTES 1024
 
@@ -140,9 +140,8 @@ GLOBL mixB<>(SB), RODATA|NOPTR, $8
 	ADDL $32, slot             \
 	ANDL $(RINGBYTES-1), slot
 
-// FETCH_BOTH: takes the next hash, asks for both its lines with the prefetch
-// instruction that ends in these bytes, and fills the slot:
-// counts a, counts b, line a, line b.
+// FETCH_BOTH: takes the next hash, prefetches both its lines with the given
+// instructions, and fills the slot: counts a, counts b, line a, line b.
 #define FETCH_BOTH(prefetchA, prefetchB) \
 	MOVQ  (hashes), hash       \
 	ADDQ  $8, hashes           \
@@ -159,19 +158,19 @@ GLOBL mixB<>(SB), RODATA|NOPTR, $8
 
 #define TO_READ_A PREFETCHT0 (lineA)
 #define TO_READ_B PREFETCHT0 (lineB)
-// PREFETCHW, which the assembler does not know: 0F 0D /1 with (BX), (AX).
+// PREFETCHW (BX) and (AX), which the assembler lacks: 0F 0D /1.
 #define TO_WRITE_A BYTE $0x0F; BYTE $0x0D; BYTE $0x0B
 #define TO_WRITE_B BYTE $0x0F; BYTE $0x0D; BYTE $0x08
 
-// PROBE_BOTH: the slot's masks in Y1..Y4 and lines in lineA, lineB.
+// PROBE_BOTH: loads the slot's masks into Y1..Y4 and its lines into lineA, lineB.
 #define PROBE_BOTH \
 	MASKS(0(SP)(slot*1), 4(SP)(slot*1), Y1, Y2)  \
 	MASKS(8(SP)(slot*1), 12(SP)(slot*1), Y3, Y4) \
 	MOVQ 16(SP)(slot*1), lineA \
 	MOVQ 24(SP)(slot*1), lineB
 
-// PRIME: fills the ring with the first keys, 32 or all there are. fetch is a
-// FETCH; SI is taken by COUNTS, so the number to go is kept in the frame.
+// PRIME: fills the ring with the first 32 keys, or all if there are fewer. fetch is
+// FETCH_A or FETCH_BOTH. COUNTS uses SI, so the loop counter is kept in the frame.
 #define PRIME(fetch, again) \
 	MOVQ    left, SI        \
 	CMPQ    SI, $RING       \
@@ -185,14 +184,14 @@ again:                      \
 	JNE     again           \
 	XORL    slot, slot
 
-// The survivors: keys that passed line a and wait for line b, 16 slots of 32 bytes
-// above the ring: counts b, line b, where the answer goes.
+// The survivors: keys that passed line a and wait for line b. 16 slots of 32 bytes
+// above the ring, each with counts b, line b and the address for the answer.
 #define SURVIVORS      1024
 #define SURVIVORBYTES  512
-#define oldest         1536(SP) // offset of the slot to use next
-#define nobody         1544(SP) // where the answer of an empty slot goes
+#define oldest         1536(SP) // offset of the oldest slot, which is used next
+#define nobody         1544(SP) // where the answers of empty slots go
 
-// FETCH_A: takes the next hash, asks for its first line and fills the slot:
+// FETCH_A: takes the next hash, prefetches its first line, and fills the slot:
 // counts a, line a, s, g.
 #define FETCH_A \
 	MOVQ (hashes), hash        \
@@ -205,7 +204,7 @@ again:                      \
 	COUNTS_A(AX)               \
 	MOVQ AX, 0(SP)(slot*1)
 
-// SETTLE: answers for the survivor at AX. Uses SI.
+// SETTLE: stores the answer for the survivor at AX. Uses SI.
 #define SETTLE \
 	MASKS(SURVIVORS(AX), (SURVIVORS+4)(AX), Y1, Y2) \
 	MOVQ   (SURVIVORS+8)(AX), SI  \
@@ -214,7 +213,7 @@ again:                      \
 	MOVQ   (SURVIVORS+16)(AX), SI \
 	SETEQ  (SI)
 
-// LOOK: as SET_BOTH, but changes neither line. Uses Y5 to Y12.
+// LOOK: like SET_BOTH, but changes neither line. Uses Y5 to Y12.
 #define LOOK(lineB) \
 	VMOVDQU 0(lineA), Y5   \
 	VMOVDQU 32(lineA), Y6  \
@@ -229,8 +228,8 @@ again:                      \
 	VPOR    Y9, Y11, Y9    \
 	VPTEST  Y9, Y9
 
-// STRIPE: lineA -> CX the stripe of its block. Moves lineB to SI, as CMPXCHG
-// wants AX, and sets DX to 1, the value of a lock that is held.
+// STRIPE: lineA -> CX, the stripe of its block. Moves lineB to SI, because CMPXCHG
+// needs AX, and sets DX to 1, the value of a held lock.
 #define STRIPE \
 	MOVQ lineB, SI              \
 	MOVQ lineA, CX              \
@@ -248,19 +247,19 @@ again:                      \
 	LOCK         \
 	CMPXCHGL DX, Stripe_lock(CX)
 
-// UNLOCK: counts a new key, for which AX is 1, and lets go. On amd64 a plain
-// store releases.
+// UNLOCK: adds AX, which is 1 for a new key, to the count, and releases the lock. On
+// amd64 a plain store has release semantics.
 #define UNLOCK \
 	ADDQ AX, Stripe_added(CX) \
 	MOVL $0, Stripe_lock(CX)
 
-// How often a lock that is held is looked at before Go is asked to run others.
+// How often a held lock is read before Go is asked to run another goroutine.
 #define PATIENCE $64
 
 // ---------------------------------------------------------------- one key
 
-// These two are what Paired.Contains and Paired.Add call, so that a lookup is one
-// call; without AVX2 they go on to the Go twin.
+// Paired.Contains and Paired.Add call these two, so that a lookup is one call. Without
+// AVX2 they jump to the Go twin.
 
 // func pairedContains(f *Paired, h uint64) bool
 TEXT ·pairedContains(SB), NOSPLIT, $0-17
@@ -309,7 +308,7 @@ twin:
 	JMP ·pairedAddTwin(SB)
 
 // func addSyncAVX2(f *Paired, stripes []Stripe, h uint64) uint8
-// Answers 0 for old, 1 for new and 2 when the lock was held for too long.
+// Returns 0 for an old key, 1 for a new one and 2 if the lock was held for too long.
 TEXT ·addSyncAVX2(SB), NOSPLIT, $0-41
 	FILTER
 	MOVQ h+32(FP), hash
@@ -351,8 +350,8 @@ old:
 
 // ---------------------------------------------------------------- many keys
 
-// The loops for filters in the second-level cache: nothing to ask for beforehand,
-// so no ring.
+// The loops for filters in the second-level cache: they need no prefetching, so they
+// have no ring.
 
 // func addNearAVX2(f *Paired, hashes []uint64, isNew *bool)
 // hashes is not empty.
@@ -451,7 +450,7 @@ drain:
 TEXT ·containsFirstAVX2(SB), 0, $1560-40
 	BATCH(found)
 	PRIME(FETCH_A, prime)
-	// Fill the survivors with keys that need nothing of the first line.
+	// Fill the survivors with dummy keys that select no bit of the filter's first line.
 	MOVQ $0x4040404040404040, CX
 	LEAQ nobody, DX
 	XORL AX, AX
@@ -493,8 +492,8 @@ settle:
 	RET
 
 passed:
-	// The new survivor takes the place of the oldest, whose line b has had the
-	// time of 15 others to come.
+	// The new survivor takes the place of the oldest, whose line b had as much time to
+	// arrive as 15 other survivors took.
 	MOVQ oldest, AX
 	ADDQ SP, AX
 	SETTLE
@@ -515,8 +514,7 @@ passed:
 	JMP  probed
 
 // func addBatchSyncAVX2(f *Paired, stripes []Stripe, hashes []uint64, isNew *bool) (done int)
-// Stops before the first key whose lock was held for too long. hashes is not
-// empty.
+// Stops before the first key whose lock is held for too long. hashes is not empty.
 TEXT ·addBatchSyncAVX2(SB), 0, $1032-72
 	FILTER
 	MOVQ hashes_base+32(FP), hashes

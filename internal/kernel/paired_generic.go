@@ -2,8 +2,8 @@ package kernel
 
 import "math/bits"
 
-// place is where a key's bits lie: two lines of eight words, and the eight
-// shift counts for each.
+// place is where a key's bits lie: two lines of eight words, and the eight shift
+// counts for each.
 type place struct {
 	lineA, lineB     []uint64
 	countsA, countsB uint64
@@ -20,8 +20,8 @@ func (f *Paired) place(h uint64) place {
 	}
 }
 
-// derive is the layout's arithmetic as in the package comment: from a hash to the block,
-// its two lines and the shift counts in each.
+// derive is the layout's arithmetic as in the package comment: from a hash it computes
+// the block, its two lines and the shift counts in each.
 func derive(h, blocks uint64, rows *[256]uint64) (block, a, b, countsA, countsB uint64) {
 	block, _ = bits.Mul64(h, blocks)
 	q, p := bits.Mul64(h, mixA)
@@ -33,8 +33,8 @@ func derive(h, blocks uint64, rows *[256]uint64) (block, a, b, countsA, countsB 
 	return block, a, b, g&countMask | rows[s&255], (lo^hi)&countMask | rows[s>>8&255]
 }
 
-// missing returns a word that is zero if and only if the line has every bit
-// that counts asks for.
+// missing returns a word that is zero if and only if the line has every bit that counts
+// selects.
 func missing(line []uint64, counts uint64) (miss uint64) {
 	for lane := range LanesPerLine {
 		miss |= uint64(1) << (counts >> (8 * lane) & 255) &^ line[lane]

@@ -4,8 +4,8 @@ package kernel
 
 import "testing"
 
-// onEachPath runs a test once for every implementation this build has. A machine
-// without AVX2 tests less, and says so.
+// onEachPath runs a test once for every implementation in this build. A machine
+// without AVX2 tests less, and logs that.
 func onEachPath(t *testing.T, test func(t *testing.T)) {
 	have := useAVX2
 	defer func() { useAVX2 = have }()
@@ -19,8 +19,8 @@ func onEachPath(t *testing.T, test func(t *testing.T)) {
 	t.Run("Go", test)
 }
 
-// everyWay answers and adds a batch by each of the loops that ContainsBatch and
-// AddBatch choose from by the size of the filter and the answers before.
+// everyWay returns the loops between which ContainsBatch and AddBatch choose by the
+// size of the filter and the answers of earlier calls.
 func everyWay(f *Paired) (contains map[string]func([]uint64, []bool), add map[string]func([]uint64, []bool)) {
 	if !useAVX2 {
 		return nil, nil

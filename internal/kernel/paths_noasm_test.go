@@ -4,8 +4,8 @@ package kernel
 
 import "testing"
 
-// onEachPath runs a test once for every implementation this build has: here the
-// Go twin alone.
+// onEachPath runs a test once for every implementation in this build: here only the Go
+// twin.
 func onEachPath(t *testing.T, test func(t *testing.T)) { t.Run("Go", test) }
 
 func everyWay(*Paired) (contains, add map[string]func([]uint64, []bool)) { return nil, nil }

@@ -53,8 +53,8 @@ func (f *Split) ContainsBatch(hashes []uint64, found []bool) int {
 	return n
 }
 
-// AddBatch sets isNew[i] to Add(hashes[i]), as if one after the other, and
-// returns how many are true. isNew is as long as hashes.
+// AddBatch sets isNew[i] to Add(hashes[i]), as if called one by one, and returns how
+// many are true. isNew is as long as hashes.
 func (f *Split) AddBatch(hashes []uint64, isNew []bool) int {
 	if len(hashes) == 0 {
 		return 0

@@ -19,7 +19,7 @@ GLOBL salts<>(SB), RODATA|NOPTR, $32
 #define block  BX  // address of the key's block
 #define base   DI
 #define blocks R8
-#define left   R11 // keys still to be probed
+#define left   R11 // keys still to probe
 #define hashes R12
 #define out    R14
 #define ones   Y0  // 1 in each 32-bit lane
@@ -35,7 +35,7 @@ GLOBL salts<>(SB), RODATA|NOPTR, $32
 	VPSRLD   $31, ones, ones     \
 	VMOVDQU  salts<>(SB), salt
 
-// BLOCK: the address of the block of the hash in r -> r.
+// BLOCK: the hash in r -> the address of its block, in r.
 #define BLOCK(r) \
 	SHRQ  $32, r     \
 	IMULQ blocks, r  \
@@ -50,7 +50,7 @@ GLOBL salts<>(SB), RODATA|NOPTR, $32
 	VPSRLD  $27, mask, mask  \
 	VPSLLVD mask, ones, mask
 
-// After PROBE the carry flag says that the block has all bits of the mask.
+// PROBE: sets the carry flag if the block has all bits of the mask.
 #define PROBE \
 	VMOVDQU (block), bits \
 	VPTEST  mask, bits
@@ -66,11 +66,11 @@ GLOBL salts<>(SB), RODATA|NOPTR, $32
 	MOVQ hashes_len+16(FP), left    \
 	MOVQ answers+32(FP), out
 
-// How many keys ahead their blocks are asked for.
+// How many keys ahead blocks are prefetched.
 #define AHEAD 24
 
-// NEXT: the next hash -> block and mask, having asked for the block of the one
-// AHEAD of it, or of the same where no more are left.
+// NEXT: the next hash -> block and mask. First prefetches the block of the hash AHEAD
+// places later, or of the same hash if fewer are left.
 #define NEXT(prefetch) \
 	XORL AX, AX             \
 	CMPQ left, $AHEAD       \
@@ -88,7 +88,7 @@ GLOBL salts<>(SB), RODATA|NOPTR, $32
 #define TO_READ PREFETCHT0 (AX)
 #define TO_WRITE BYTE $0x0F; BYTE $0x0D; BYTE $0x08 // PREFETCHW (AX)
 
-// HERE: the next hash -> block and mask.
+// HERE: the next hash -> block and mask, without prefetching.
 #define HERE \
 	VMOVD (hashes), X2   \
 	MOVQ (hashes), block \
@@ -128,8 +128,7 @@ TEXT ·splitAdd(SB), NOSPLIT, $0-17
 twin:
 	JMP ·splitAddTwin(SB)
 
-// The loops for filters in the second-level cache, which ask for nothing
-// beforehand.
+// The loops for filters in the second-level cache, which need no prefetching.
 
 // func splitContainsNearAVX2(f *Split, hashes []uint64, found *bool)
 // hashes is not empty.

@@ -18,12 +18,13 @@ import (
 // Readers take no lock. A word is read and written whole (on amd64 an aligned
 // 64-bit lane of a vector load or store is; the Go twin uses atomic loads and
 // stores), and bits are only ever set, so a reader sees each word as some writer
-// left it: it may miss bits of an add that has not returned, nothing else. An add that
-// has returned has released its lock, or saw its bits set by an add that has or is about
-// to. Any goroutine that learns of it by Go's synchronisation sees the bits.
+// left it: it can miss only bits of an add that has not returned. An add that has
+// returned has released its lock, or saw its bits set by an add that has released its
+// lock or is about to. Any goroutine that learns of it by Go's synchronisation sees the
+// bits.
 
 // MaxStripes bounds the number of locks: with that many, two of a hundred goroutines
-// seldom meet at one.
+// seldom need the same one.
 const MaxStripes = 4096
 
 // Stripe is a lock on a cache line of its own, and the number of adds under it
@@ -41,7 +42,7 @@ func NewStripes(blocks uint64) []Stripe { return make([]Stripe, Stripes(blocks))
 // Stripes returns the number of locks for the given number of blocks: a power of two.
 func Stripes(blocks uint64) uint64 { return min(uint64(1)<<bits.Len64(blocks-1), MaxStripes) }
 
-// Added sums up the adds that were new.
+// Added returns the number of adds that were new.
 func Added(stripes []Stripe) (n uint64) {
 	for i := range stripes {
 		n += atomic.LoadUint64(&stripes[i].added)
@@ -143,7 +144,7 @@ func (f *Paired) addSyncGeneric(stripes []Stripe, h uint64) bool {
 	return isNew
 }
 
-// missingAtomic is missing, for words that others may be setting.
+// missingAtomic is missing, for words that other goroutines may be setting.
 func missingAtomic(line []uint64, counts uint64) (miss uint64) {
 	for lane := range LanesPerLine {
 		miss |= uint64(1) << (counts >> (8 * lane) & 255) &^ atomic.LoadUint64(&line[lane])
@@ -151,7 +152,7 @@ func missingAtomic(line []uint64, counts uint64) (miss uint64) {
 	return miss
 }
 
-// setAtomic is set, under the block's lock, for words that others may be
+// setAtomic is set, under the block's lock, for words that other goroutines may be
 // reading.
 func setAtomic(line []uint64, counts uint64) (miss uint64) {
 	for lane := range LanesPerLine {
@@ -164,24 +165,24 @@ func setAtomic(line []uint64, counts uint64) (miss uint64) {
 	return miss
 }
 
-// CopyShared copies words that others may be setting, each word atomically.
+// CopyShared copies words that other goroutines may be setting, each word atomically.
 func CopyShared(dst, src []uint64) {
 	for i := range src {
 		dst[i] = atomic.LoadUint64(&src[i])
 	}
 }
 
-// ClearShared clears words that others may be reading, each word atomically.
+// ClearShared clears words that other goroutines may be reading, each word atomically.
 func ClearShared(words []uint64) {
 	for i := range words {
 		atomic.StoreUint64(&words[i], 0)
 	}
 }
 
-// UnionSync ORs the blocks of src that belong to the blocks [from, to) of f onto those,
-// while others add to both. src has by times as many blocks as f, and by neighbouring
-// blocks of src fold onto one of f. Each block of f is written under its lock, so adding
-// keeps its one winner; lookups never wait.
+// UnionSync ORs blocks of src into the blocks [from, to) of f, while other goroutines
+// add to both. src has `by` times as many blocks as f, and `by` neighbouring blocks of
+// src fold onto one of f. Each block of f is written under its lock, so that each new
+// key still has one winner; lookups never wait.
 func (f *Paired) UnionSync(stripes []Stripe, src []uint64, by, from, to uint64) {
 	var sum [WordsPerBlock]uint64
 	for block := from; block < to; block++ {
