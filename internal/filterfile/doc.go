@@ -20,12 +20,12 @@
 // and where each section lies. The two state pages are written in turn, each whole,
 // so that one of them is always intact.
 //
-// A [File] stands between a filter and its bytes. To be written, a filter makes one
-// with [New] and writes it whole with [File.WriteTo] or piece by piece as an [Image].
-// A filter is made from the File that [Read], [Load] or [Open] returns. An [Updater]
+// A [File] stands between a filter and its bytes. To write a filter, make a File with
+// [New] and write it whole with [File.WriteTo], or piece by piece as an [Image]. To read
+// a filter, make it from the File that [Read], [Load] or [Open] returns. An [Updater]
 // changes a file in place.
 //
-// Bytes from strangers are checked before they are believed: magic, version,
-// checksum and every field of a page before anything is allocated, then the body as
-// it arrives, in memory that grows only with it.
+// Bytes from strangers are checked before they are trusted: magic, version, checksum
+// and every field of a page before anything is allocated, then the body as it arrives,
+// in memory that grows only with it.
 package filterfile

@@ -19,16 +19,16 @@ type File struct {
 	State
 	Words   [][]uint64        // of each section
 	Memory  []*memory.Mapping // of each section, nil if it is on Go's heap
-	damaged error             // of the state page that is not in force
+	damaged error             // what is wrong with the state page that is not in force
 
-	// Live is the filter whose words these are, if others may set bits in them while
-	// they are written. The file then has every bit that was set before, and some of
-	// those that are set meanwhile.
+	// Live is the filter that owns the words, if other goroutines may set bits in them
+	// while they are written. The file then has every bit that was set before, and some
+	// of those set meanwhile.
 	Live any
 }
 
-// New lays a filter out as a file to be written. It fills in the lengths and offsets
-// of the sections.
+// New lays out a filter as a file to be written. It fills in the lengths and offsets of
+// the sections.
 func New(h Header, added uint64, sections []Section, words [][]uint64) *File {
 	for i := range sections {
 		sections[i].Length = uint64(len(words[i])) * 8
@@ -38,8 +38,8 @@ func New(h Header, added uint64, sections []Section, words [][]uint64) *File {
 	return f
 }
 
-// NewEmpty is New for an empty filter whose file and memory [Create] is to make. The
-// lengths of the sections are given.
+// NewEmpty is New for an empty filter whose file and memory [Create] will make. The
+// caller sets the lengths of the sections.
 func NewEmpty(h Header, sections []Section) *File {
 	f := &File{Header: h, State: State{Page: 1, Generation: 1, Clean: true, Sections: sections}}
 	f.layOut()
@@ -62,11 +62,11 @@ func (s *File) MustHold(kind Kind) error {
 	return fmt.Errorf("%w: the file holds %s: use %s", ErrVersion, kinds[s.Kind].article, kinds[s.Kind].loader)
 }
 
-// body sums the checksummed part of a file as it streams by, out or in.
+// body computes the checksums of a file's body as it is read or written.
 type body struct {
 	sums []byte // of whole spans
 	sum  uint32 // of the current span
-	used int    // bytes of that
+	used int    // bytes of the current span so far
 }
 
 func (b *body) pass(part []byte) {
@@ -81,7 +81,7 @@ func (b *body) pass(part []byte) {
 	}
 }
 
-// end ends a span, at its full length or with the body.
+// end ends a span, when it is full or the body ends.
 func (b *body) end() {
 	if b.used > 0 {
 		b.sums = binary.LittleEndian.AppendUint32(b.sums, b.sum)
@@ -92,7 +92,7 @@ func (b *body) end() {
 // padding is zeros: at most this many lie between two sections.
 var padding [PageBytes]byte
 
-// gap is the number of zeros before the section.
+// gap returns the number of zeros before section i.
 func (s *File) gap(i int) uint64 {
 	if i == 0 {
 		return 0
@@ -130,7 +130,7 @@ func (s *File) checkGaps(file []byte) error {
 	return nil
 }
 
-// head is the three pages of a new file.
+// head returns the three pages of a new file.
 func (s *File) head() ([]byte, error) {
 	head, err := s.Header.encode()
 	if err != nil {
@@ -187,19 +187,19 @@ func (s *File) WriteTo(w io.Writer) (written int64, err error) {
 	return written, err
 }
 
-// copyBody copies the span of the body that begins at the given byte of the file to
-// the buffer, each word whole, and returns the copy as the file's bytes.
+// copyBody copies the span of the body that begins at byte at of the file to the
+// buffer, each word atomically, and returns the copy as the file's bytes.
 func (s *File) copyBody(buffer []uint64, at uint64) []byte {
 	end := min(at+SpanBytes, s.Checksums)
 	part := buffer[:(end-at)/8]
-	clear(part) // what lies between sections
+	clear(part) // the gaps between sections
 	for i, e := range s.Sections {
 		from, to := max(at, e.Offset), min(end, e.Offset+e.Length)
 		if from < to {
 			kernel.CopyShared(part[(from-at)/8:], s.Words[i][(from-e.Offset)/8:(to-e.Offset)/8])
 		}
 	}
-	runtime.KeepAlive(s) // and with it the filter
+	runtime.KeepAlive(s) // and thus the filter
 	LittleEndian(part)
 	return memory.Bytes(part)
 }
@@ -209,7 +209,7 @@ func sealSums(sums []byte) []byte {
 	return binary.LittleEndian.AppendUint32(sums, crc32.Checksum(sums, castagnoli))
 }
 
-// openSums returns the stored checksums without their own.
+// openSums returns the stored checksums without the checksum of the checksums.
 func openSums(stored []byte) ([]byte, error) {
 	list, own := stored[:len(stored)-4], stored[len(stored)-4:]
 	if crc32.Checksum(list, castagnoli) != binary.LittleEndian.Uint32(own) {

@@ -18,9 +18,9 @@ import (
 
 // Package bloom tests this package with real filters: every field, damage at every
 // byte, golden files and power cuts. These tests use it as another package would, with
-// numbers and words alone.
+// nothing but numbers and words.
 
-// sample is a file of a kind with words that mean nothing.
+// sample returns a file of a kind, with arbitrary words.
 func sample(kind filterfile.Kind) *filterfile.File {
 	const xxh3, xxh64 = 1, 3
 	h := filterfile.Header{
@@ -101,10 +101,10 @@ func TestRoundTrip(t *testing.T) {
 					t.Errorf("%s: %+v %+v, want %+v %+v", name, g.Header, g.State, f.Header, f.State)
 				}
 				if !slices.EqualFunc(g.Words, f.Words, slices.Equal[[]uint64]) {
-					t.Errorf("%s: other words", name)
+					t.Errorf("%s: the words differ", name)
 				}
 				if !bytes.Equal(written(t, g), file) {
-					t.Errorf("%s: written again, it is another file", name)
+					t.Errorf("%s: written again, the file differs", name)
 				}
 				g.Close()
 			}
@@ -136,7 +136,7 @@ func TestRoundTrip(t *testing.T) {
 // TestDamage: a file that is cut or changed anywhere is refused.
 func TestDamage(t *testing.T) {
 	sentinels := []error{filterfile.ErrFormat, filterfile.ErrVersion, filterfile.ErrChecksum, filterfile.ErrLimit}
-	file := written(t, sample(filterfile.KindExceptions)) // it has zeros between two sections
+	file := written(t, sample(filterfile.KindExceptions)) // which has zeros between two sections
 	for at := range file {
 		if _, err := filterfile.Read(bytes.NewReader(file[:at]), 1<<30); !errors.Is(err, filterfile.ErrFormat) {
 			t.Fatalf("cut at byte %d: %v", at, err)
@@ -156,7 +156,8 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestRefuses: fields that contradict each other are refused even if all checksums fit.
+// TestRefuses: fields that contradict each other are refused even if all checksums
+// match.
 func TestRefuses(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -197,7 +198,7 @@ func TestRefuses(t *testing.T) {
 }
 
 func TestCheckMeta(t *testing.T) {
-	const room = filterfile.MaxMetaBytes - 2 - 4 // less the count and two lengths
+	const room = filterfile.MaxMetaBytes - 2 - 4 // minus the count and two lengths
 	for n, want := range map[int]error{0: nil, room: nil, room + 1: filterfile.ErrLimit} {
 		if err := filterfile.CheckMeta(map[string]string{"": strings.Repeat("v", n)}); !errors.Is(err, want) {
 			t.Errorf("CheckMeta of %d bytes = %v, want %v", n, err, want)
@@ -205,7 +206,8 @@ func TestCheckMeta(t *testing.T) {
 	}
 }
 
-// TestReadWords: words come as they were written, in memory that grows with them.
+// TestReadWords: ReadWords returns the words that were written, in memory that grows as
+// they arrive.
 func TestReadWords(t *testing.T) {
 	words := make([]uint64, 3*filterfile.SpanBytes/8+5)
 	for i := range words {
@@ -227,7 +229,7 @@ func TestReadWords(t *testing.T) {
 				t.Fatal(err)
 			}
 			if !bytes.Equal(memory.Bytes(got)[:length], memory.Bytes(words)[:length]) {
-				t.Errorf("%d bytes: other words", length)
+				t.Errorf("%d bytes: the words differ", length)
 			}
 			mapping.Close()
 		}
@@ -239,7 +241,8 @@ func TestReadWords(t *testing.T) {
 	}
 }
 
-// TestUpdater: a file is made, changed, grows, is abandoned by its writer, and mended.
+// TestUpdater: a file is created, changed and extended, then abandoned by its writer,
+// and mended.
 func TestUpdater(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
 	like := sample(filterfile.KindScalable)

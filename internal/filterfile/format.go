@@ -16,7 +16,7 @@ import (
 
 const (
 	Magic   = "bloomery"
-	Version = 1 // frozen: testdata/golden loads for ever
+	Version = 1 // frozen: the files in testdata/golden must always load
 
 	PageBytes  = 4096
 	BodyOffset = 3 * PageBytes
@@ -32,13 +32,13 @@ const (
 )
 
 // The metadata follow the header's fields: a count, and two lengths for each pair.
-// MaxMetaBytes is what they may take, with these.
+// MaxMetaBytes is their maximum size, including the count and the lengths.
 const (
 	headerMetaOffset = 64
 	MaxMetaBytes     = PageBytes - 4 - headerMetaOffset
 )
 
-// What the fields of a header or a section may hold at most.
+// Limits on the fields of a header or a section.
 const (
 	MaxKeys = sizing.MaxKeys // n
 
@@ -62,8 +62,8 @@ type Header struct {
 	Rate   float64 // p planned
 	Meta   map[string]string
 
-	// Parameters are the kind's own: of a Scalable its growth and limit, of a Window
-	// its generations and span, of others zero.
+	// Parameters depend on the kind: growth and limit of a Scalable, generations and
+	// span of a Window, otherwise zero.
 	Parameters [2]uint64
 }
 
@@ -81,9 +81,9 @@ type Section struct {
 	Length uint64 // bytes
 	Blocks uint64
 
-	// Of the layers of a Scalable and the generations of a Window, zero for
-	// others: n and p planned, adds that were new, and when a generation began,
-	// in nanoseconds since 1970.
+	// For the layers of a Scalable and the generations of a Window; zero for other
+	// kinds. n and p planned, adds that were new, and when a generation began, in
+	// nanoseconds since 1970.
 	Keys  uint64
 	Rate  float64
 	Added uint64
@@ -92,8 +92,8 @@ type Section struct {
 
 // State is page 1 or 2: where the sections lie, and how many adds were new.
 type State struct {
-	Page       int    // 1 or 2, where it stands
-	Generation uint64 // of the two pages, the one with the higher number is in force
+	Page       int    // 1 or 2: the page that holds it
+	Generation uint64 // the page with the higher number is in force
 	Clean      bool   // the checksums are those of the body
 	Added      uint64
 	Checksums  uint64 // offset of the checksums, right after the body
@@ -121,7 +121,7 @@ func (h *Header) encode() ([]byte, error) {
 	return sealPage(page), nil
 }
 
-// sealPage pads a page with zeros and puts its checksum into the last four bytes.
+// sealPage pads a page with zeros and stores its checksum in the last four bytes.
 func sealPage(page []byte) []byte {
 	page = append(page, make([]byte, PageBytes-len(page))...)
 	sum := crc32.Checksum(page[:PageBytes-4], castagnoli)
@@ -203,8 +203,8 @@ func decodeHeader(page []byte) (*Header, error) {
 	if h.Meta, err = decodeMeta(page[headerMetaOffset : PageBytes-4]); err != nil {
 		return nil, err
 	}
-	// What no field covers must be zero, and the metadata in order: an accepted file
-	// is the one that WriteTo would write.
+	// Bytes outside the fields must be zero, and the metadata sorted: an accepted file
+	// is exactly what WriteTo would write.
 	if again, err := h.encode(); err != nil || !bytes.Equal(again, page) {
 		return nil, fmt.Errorf("%w: the header page has bytes in use that mean nothing, or metadata out of order", ErrFormat)
 	}
@@ -267,11 +267,11 @@ func (s *State) Encode() []byte {
 	return sealPage(page)
 }
 
-// decodeState returns the state in force: of the two pages the intact one with
-// the higher generation. A page that was never written is all zeros. One that is
-// neither intact nor empty was torn when the power failed, or is damaged; then
-// damaged says so, and the state is that of the other page. Reading a whole file
-// refuses that; mapping it needs only the state's sections, and they are right.
+// decodeState returns the state in force: that of the intact page with the higher
+// generation. A page that was never written is all zeros. A page that is neither intact
+// nor empty was torn in a power failure, or is damaged; then damaged says so, and the
+// state is that of the other page. Reading a whole file refuses such a file; mapping it
+// does not, because it needs only the state's sections, and they are right.
 func decodeState(pages []byte) (best *State, damaged, err error) {
 	for i := range 2 {
 		page := pages[i*PageBytes:][:PageBytes]
@@ -345,10 +345,10 @@ func decodeStatePage(page []byte) (*State, error) {
 	return s, nil
 }
 
-// check compares every number of a state with every other, so that later code can
-// trust them: the sections follow each other, each on the next page
-// boundary, the checksums follow the last, and the file ends there. Nothing has
-// been allocated yet.
+// check compares all numbers of a state with each other, so that later code can trust
+// them: each section begins on the next page boundary after the one before, the
+// checksums follow the last section, and the file ends after them. Nothing has been
+// allocated yet.
 func (s *State) check() error {
 	at := uint64(BodyOffset)
 	for i, e := range s.Sections {
@@ -383,7 +383,7 @@ func (e *Section) check(i int) error {
 		most = kernel.MaxBlocks
 		over, length = bits.Mul64(e.Blocks, kernel.BlockBytes)
 		if e.Kind == SectionCounters {
-			length *= kernel.CounterDigits // blocks are held to most first
+			length *= kernel.CounterDigits // an overflow does no harm: Blocks is compared with most first
 		}
 	case SectionSplit:
 		probesFit = e.Probes == SplitProbes
@@ -451,8 +451,8 @@ func (s *State) layOut() {
 	s.FileBytes = at + checksumBytes(at-BodyOffset)
 }
 
-// fits compares the length in the state with that of the file. While a file is
-// being changed it may be longer: it grows before its state says so.
+// fits compares the length in the state with that of the file. A file that is being
+// changed may be longer: it grows before its state says so.
 func (s *State) fits(size int64) error {
 	if uint64(size) != s.FileBytes && (s.Clean || uint64(size) < s.FileBytes) {
 		return fmt.Errorf("%w: the file has %d bytes, its header says %d", ErrFormat, size, s.FileBytes)
@@ -462,10 +462,10 @@ func (s *State) fits(size int64) error {
 
 func roundUp(n, unit uint64) uint64 { return (n + unit - 1) / unit * unit }
 
-// FileBytes is the length of a file with one section of this many bytes.
+// FileBytes returns the length of a file with one section of this many bytes.
 func FileBytes(section uint64) uint64 { return BodyOffset + section + checksumBytes(section) }
 
-// checksumBytes is the length of the checksums of a body.
+// checksumBytes returns the length of the checksums of a body.
 func checksumBytes(body uint64) uint64 {
 	return (roundUp(body, SpanBytes)/SpanBytes + 1) * 4
 }

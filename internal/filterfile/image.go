@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Image is the file of a filter to which others may be adding. It is made piece by
-// piece on demand and stored nowhere, so that a filter of any size can be sent to a
-// slow reader. It has every key whose Add returned before the Image was made, and
-// perhaps some that are added before its last piece is read.
+// Image is the file of a filter to which other goroutines may be adding. Its pieces are
+// made on demand and not stored, so that a filter of any size can be sent to a slow
+// reader. It has every key whose Add returned before the Image was made, and perhaps
+// some that are added before its last piece is read.
 //
 // All methods may be called by many goroutines at once.
 type Image struct {
@@ -17,9 +17,9 @@ type Image struct {
 	head []byte
 
 	mutex sync.Mutex
-	sums  []byte // of the spans, as they were last read
-	known []bool // which of them were read
-	left  int    // how many were not
+	sums  []byte // checksums of the spans, as they were last read
+	known []bool // which spans were read
+	left  int    // the number of spans that were not
 }
 
 // Image returns the file as an image.
@@ -32,17 +32,17 @@ func (s *File) Image() (*Image, error) {
 	return &Image{file: s, head: head, sums: make([]byte, 4*spans), known: make([]bool, spans), left: spans}, nil
 }
 
-// Size is the length of the file in bytes.
+// Size returns the length of the file in bytes.
 func (i *Image) Size() uint64 { return i.file.FileBytes }
 
-// Overhead is roughly the number of bytes of memory that the image takes.
+// Overhead returns roughly how many bytes of memory the image takes.
 func (i *Image) Overhead() uint64 { return uint64(len(i.head) + len(i.sums) + len(i.known)) }
 
-// Piece returns at most the given number of bytes of the file, which must be 2 MiB or
-// more, starting at byte at; none at the end. A piece starts at 0 or where another one
-// ended. The checksums at the file's end are those of the pieces as they were read, so
-// all other pieces must be read before the last one. A piece that is read again may
-// have more keys, and replaces the one read before. The error wraps [ErrFormat].
+// Piece returns at most `most` bytes of the file, starting at byte `at`, and none at the
+// end. most must be at least 2 MiB. A piece starts at 0 or where another one ended. The
+// checksums at the file's end are those of the pieces as they were read, so all other
+// pieces must be read before the last one. A piece that is read again may have more
+// keys, and replaces the one read before. The error wraps [ErrFormat].
 func (i *Image) Piece(at uint64, most int) ([]byte, error) {
 	s := i.file
 	var piece []byte
@@ -75,7 +75,7 @@ func (i *Image) Piece(at uint64, most int) ([]byte, error) {
 	return append(piece, sealSums(i.sums[:len(i.sums):len(i.sums)])...), nil
 }
 
-// note records the checksum of a span that is handed out.
+// note records the checksum of a span that Piece returns.
 func (i *Image) note(span int, bytes []byte) {
 	var passed body
 	passed.pass(bytes)

@@ -18,8 +18,8 @@ const (
 	KindExceptions Kind = 7
 )
 
-// The schemes of all kinds but a Classic, whose schemes have numbers of their own,
-// up to 65,535.
+// The schemes of all kinds except Classic, whose schemes have their own numbers, up to
+// 65,535.
 const (
 	SchemePaired = 1 // paired lines
 	SchemeSplit  = 2 // Parquet's split blocks
@@ -29,14 +29,14 @@ const (
 const (
 	SectionPaired   = 1 // bits in blocks of paired lines
 	SectionSplit    = 2 // bits in split blocks
-	SectionBits     = 3 // bits, any number: the blocks are single bits
+	SectionBits     = 3 // bits, any number: a block is one bit
 	SectionCounters = 4 // counters in blocks of paired lines
-	SectionKeys     = 5 // keys: the blocks are keys
+	SectionKeys     = 5 // a list of keys: a block is one key
 )
 
 // The hashes that a header can name. Package bloom has the functions.
 const (
-	hashOwn   = 0 // a Classic's scheme has its own
+	hashOwn   = 0 // the hash of a Classic's scheme
 	hashXXH3  = 1
 	hashSip   = 2
 	hashXXH64 = 3
@@ -45,11 +45,11 @@ const (
 // A kind describes its files.
 type kind struct {
 	name     string
-	article  string   // the name as in a sentence
+	article  string   // the name with its article, for messages
 	loader   string   // the function that reads its files
-	hashes   []uint32 // that may fill it
+	hashes   []uint32 // those that may fill it
 	sections []uint32 // their kinds
-	more     bool     // there may be more of the last one: its layers
+	more     bool     // the last section may be repeated: one for each layer
 }
 
 var ours = []uint32{hashXXH3, hashSip}
@@ -64,7 +64,7 @@ var kinds = map[Kind]kind{
 	KindExceptions: {"exceptions", "a Filter with Exceptions", "LoadExceptions", ours, []uint32{SectionPaired, SectionKeys}, false},
 }
 
-// String is the kind's name in lower case, such as "splitblock".
+// String returns the kind's name in lower case, such as "splitblock".
 func (k Kind) String() string {
 	if known, ok := kinds[k]; ok {
 		return known.name
@@ -72,7 +72,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint16(k))
 }
 
-// schemeFits reports whether the kind knows the scheme.
+// schemeFits reports whether files of the kind may have the scheme.
 func (k Kind) schemeFits(scheme uint32) bool {
 	switch k {
 	case KindClassic:

@@ -22,7 +22,7 @@ func Read(r io.Reader, limitBytes int64) (*File, error) {
 	})
 }
 
-// sizedFile tells ReadWords that there is as much as the pages say.
+// sizedFile lets ReadWords rely on the length that the pages give.
 type sizedFile struct {
 	io.Reader
 	size int64
@@ -73,7 +73,7 @@ func OpenRegular(path string) (*os.File, int64, error) {
 	if err != nil {
 		return nil, 0, fmt.Errorf("bloom: opening: %w", err)
 	}
-	if info, err = file.Stat(); err != nil { // of the file now opened
+	if info, err = file.Stat(); err != nil { // of the opened file, perhaps another one
 		file.Close()
 		return nil, 0, fmt.Errorf("bloom: opening: %w", err)
 	}
@@ -100,7 +100,7 @@ func KindOf(path string) (Kind, error) {
 	return kind, nil
 }
 
-// KindOfHead is [KindOf] for a file whose first bytes, a page or more, are head.
+// KindOfHead is [KindOf] for a file that begins with head, which must be a page or more.
 func KindOfHead(head []byte) (Kind, error) {
 	if len(head) < PageBytes {
 		return 0, fmt.Errorf("%w: it has only %d bytes", ErrFormat, len(head))
@@ -152,8 +152,8 @@ func DecodeHead(head []byte) (*File, error) {
 	return s, nil
 }
 
-// mustBeWhole returns an error if the checksums are not those of the body, or may
-// not be.
+// mustBeWhole returns an error if the checksums are not, or may not be, those of the
+// body.
 func (s *File) mustBeWhole() error {
 	const advice = "to mend it open it for update, or else make it again from its keys, or use a saved copy"
 	if s.damaged != nil {
@@ -165,7 +165,7 @@ func (s *File) mustBeWhole() error {
 	return nil
 }
 
-// readBody reads the sections and the checksums behind them.
+// readBody reads the sections and the checksums after them.
 func (s *File) readBody(r io.Reader) error {
 	var passed body
 	for i := range s.Sections {
@@ -194,7 +194,7 @@ func (s *File) readBody(r io.Reader) error {
 	return compareSums(list, passed.sums)
 }
 
-// mapWhole maps a file. All its sections lie in the one mapping.
+// mapWhole maps a file. All its sections lie in one mapping.
 func mapWhole(file *os.File) (*File, error) {
 	s, size, err := readHead(file)
 	if err != nil {
@@ -223,8 +223,8 @@ func (s *File) mapTo(file *os.File, writable bool) error {
 }
 
 // readHead reads the first three pages of a file, and its current length. Another
-// process may be changing the file: if anything is wrong it reads again, until it
-// has seen the same bytes twice.
+// process may be changing the file: if anything is wrong, readHead reads again, until
+// it has seen the same bytes twice.
 func readHead(file *os.File) (s *File, size int64, err error) {
 	var before []byte
 	for {
@@ -232,7 +232,7 @@ func readHead(file *os.File) (s *File, size int64, err error) {
 		if err := ReadFull(io.NewSectionReader(file, 0, BodyOffset), head); err != nil {
 			return nil, 0, err
 		}
-		info, err := file.Stat() // after the state: the file is as long as that says, or longer
+		info, err := file.Stat() // after the state was read: the file is at least as long as that says
 		if err != nil {
 			return nil, 0, fmt.Errorf("bloom: opening: %w", err)
 		}
@@ -256,7 +256,7 @@ func Verify(file []byte) error {
 	if s.FileBytes > uint64(len(file)) {
 		return fmt.Errorf("%w: %w: it has grown since it was opened: open it again", ErrChecksum, ErrUnclean)
 	}
-	if err := s.fits(int64(len(file))); err != nil { // it fitted when it was opened
+	if err := s.fits(int64(len(file))); err != nil { // it did when it was opened
 		return err
 	}
 	if err := s.mustBeWhole(); err != nil {

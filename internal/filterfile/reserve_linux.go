@@ -1,7 +1,7 @@
 package filterfile
 
-// This file encapsulates what only Linux has: reserving room on the disk without
-// writing it. The twin without it is reserve_other.go.
+// This file encapsulates what only Linux has: reserving disk space without writing. The
+// twin without it is reserve_other.go.
 
 import (
 	"os"
@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Reserve has the file system reserve room for the bytes from one offset of the file
-// to another. New bytes are zeros, existing ones stay. The error is
-// errors.ErrUnsupported where the file system cannot do this.
+// Reserve makes the file system reserve disk space for the bytes between two offsets of
+// the file. New bytes are zeros, existing ones stay. The error is
+// errors.ErrUnsupported if the file system cannot do this.
 //
-// It asks for the free room first: a call that fails for lack of room would have
-// taken all that was left, and other programs would find a full disk.
+// It checks the free space first: a call that fails for lack of space may already have
+// taken all that was left, so that other programs find a full disk.
 func Reserve(file *os.File, from, to uint64) error {
 	fd := int(file.Fd())
 	var now unix.Stat_t

@@ -7,5 +7,5 @@ import (
 	"os"
 )
 
-// Reserve cannot reserve room here.
+// Reserve is not supported here.
 func Reserve(*os.File, uint64, uint64) error { return errors.ErrUnsupported }

@@ -30,12 +30,12 @@ import (
 //	                 │      ▲
 //	                 └Append┘  a Scalable's next layer
 //
-// After the first failed write the file is never written again, because the system
-// may then take for written what is not. Later bits are set in memory only.
+// After the first failed write the file is never written again, because the system may
+// then consider pages written that are not. Later bits are set in memory only.
 type Updater struct {
 	path string   // absolute
 	file *os.File // open and locked
-	Disk Disk     // file, or what a test puts in front of it
+	Disk Disk     // file, or a test's wrapper around it
 
 	mutex     sync.Mutex  // guards err, and changing on its way to true
 	changing  atomic.Bool // bits may be set
@@ -49,12 +49,12 @@ type Updater struct {
 	sums   []byte          // the checksums of the last sync, one for each MiB of body
 	base   uint64          // where in the body the last section begins: bits are set there
 	blocks uint64          // of that section
-	marks  []atomic.Bool   // the MiB in which bits were set since
-	bare   atomic.Int64    // how many have no mark yet
+	marks  []atomic.Bool   // the MiB in which bits were set since the last sync
+	bare   atomic.Int64    // the number of MiB without a mark
 }
 
-// Disk is what a file is changed by besides its mapping. *os.File is one; tests
-// record the calls, to lose what was not synced.
+// Disk has the calls that change a file other than through its mapping. *os.File is
+// one; tests record the calls, so that they can lose what was not synced.
 type Disk interface {
 	io.WriterAt
 	Truncate(size int64) error
@@ -72,7 +72,7 @@ func OpenUpdate(path string) (*Updater, *File, error) {
 		return nil, nil, err
 	}
 	s, _, err := readHead(file)
-	if err == nil && s.Generation >= 1<<63 { // no writer has come this far; the next may be zero
+	if err == nil && s.Generation >= 1<<63 { // no writer gets this far, and the next could wrap to zero
 		err = fmt.Errorf("%w: generation %d", ErrFormat, s.Generation)
 	}
 	if err == nil {
@@ -102,12 +102,12 @@ func newUpdate(path string, file *os.File, s *File) *Updater {
 // path once it is locked.
 func openLocked(path string) (*os.File, error) {
 	for {
-		info, err := os.Stat(path) // before opening, as that waits where path is a named pipe
+		info, err := os.Stat(path) // before opening, which would wait if path is a named pipe
 		if err != nil {
 			return nil, fmt.Errorf("bloom: opening for update: %w", err)
 		}
 		if !info.Mode().IsRegular() {
-			return nil, fmt.Errorf("%s: %w: not a regular file, which alone can be changed in place", path, ErrFormat)
+			return nil, fmt.Errorf("%s: %w: not a regular file: only regular files can be changed in place", path, ErrFormat)
 		}
 		file, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
@@ -120,11 +120,11 @@ func openLocked(path string) (*os.File, error) {
 		if samePlace(path, file) {
 			return file, nil
 		}
-		file.Close() // it was replaced before we had the lock
+		file.Close() // the file was replaced before we had the lock
 	}
 }
 
-// lockFile takes the lock that keeps other writers away; see [memory.LockFile].
+// lockFile takes the lock that excludes other writers; see [memory.LockFile].
 func lockFile(file *os.File) error {
 	err := memory.LockFile(file)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -133,7 +133,7 @@ func lockFile(file *os.File) error {
 	return err
 }
 
-// samePlace reports whether file is the one at path.
+// samePlace reports whether file is still the one at path.
 func samePlace(path string, file *os.File) bool {
 	there, err := os.Stat(path)
 	if err != nil {
@@ -143,8 +143,8 @@ func samePlace(path string, file *os.File) bool {
 	return err == nil && os.SameFile(there, ours)
 }
 
-// Create makes the file at path from s, which is one of [NewEmpty], and maps it. If
-// there is anything at path, the error wraps [fs.ErrExist].
+// Create creates the file at path from s, which must come from [NewEmpty], and maps it.
+// If path exists, the error wraps [fs.ErrExist].
 func Create(path string, s *File) (u *Updater, err error) {
 	wrap := func(err error) error { return fmt.Errorf("bloom: creating %s: %w", path, err) }
 	if !memory.LittleEndian {
@@ -198,9 +198,9 @@ func Create(path string, s *File) (u *Updater, err error) {
 	return u, nil
 }
 
-// extend makes the file longer, by zeros with blocks of the disk behind them: writing
-// to a mapped page without a block kills the process when the disk is full. If there
-// is no room the file stays as it was.
+// extend appends zeros to the file, with disk blocks allocated for them: writing to a
+// mapped page without a block kills the process when the disk is full. If there is not
+// enough space, the file stays as it was.
 func extend(file *os.File, from, to uint64) error {
 	err := Reserve(file, from, to)
 	if errors.Is(err, errors.ErrUnsupported) {
@@ -212,13 +212,14 @@ func extend(file *os.File, from, to uint64) error {
 	}
 	if err != nil {
 		file.Truncate(int64(from))
-		return fmt.Errorf("no room for %d bytes more: %w", to-from, err)
+		return fmt.Errorf("no room for %d more bytes: %w", to-from, err)
 	}
 	return nil
 }
 
 // Mend reads the checksums of a file that was just opened. If the file is not clean,
-// it computes them from the bits as they are, and makes it clean. count is Sync's.
+// Mend computes them from the bits as they are, and makes the file clean. count is as in
+// Sync.
 func (u *Updater) Mend(s *File, count func(*State)) error {
 	if err := Reserve(u.file, 0, u.FileBytes); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		return fmt.Errorf("bloom: opening for update: making room for a sparse file: %w", err)
@@ -231,21 +232,21 @@ func (u *Updater) Mend(s *File, count func(*State)) error {
 		}
 		return err
 	}
-	// A longer file was about to get another section: it has no bits yet.
+	// If the file is longer, a section was about to be appended; it has no bits yet.
 	if err := u.Disk.Truncate(int64(u.FileBytes)); err != nil {
 		return fmt.Errorf("bloom: recovering: %w", err)
 	}
 	u.recovered = true
-	u.changing.Store(true) // or one page is damaged, which says the same until it is written again
+	u.changing.Store(true) // also if one state page is damaged, until it is written again
 	for i := range u.marks {
 		u.mark(uint64(i))
 	}
-	// Writers leave zeros in a gap, and readers accept nothing else.
+	// Gaps must be zeros: readers accept nothing else.
 	for _, gap := range s.gaps(u.newest.Bytes()) {
 		clear(gap)
 	}
-	// If the previous writer met an error, the system may hold bits that it believes
-	// to be on the disk, and that are not. Written again, they are.
+	// If the previous writer met an error, the system may have pages in memory that it
+	// wrongly believes to be on the disk. Touching each page has it written again.
 	for _, words := range s.Words {
 		for i := 0; i < len(words); i += PageBytes / 8 {
 			atomic.AddUint64(&words[i], 0)
@@ -273,7 +274,7 @@ func (u *Updater) Begin() {
 	u.changing.Store(true)
 }
 
-// write puts a state in force: it overwrites the page that is not in force.
+// write puts a state in force, by overwriting the page that is not in force.
 func (u *Updater) write(next State) error {
 	next.Generation++
 	next.Page = 3 - u.Page
@@ -287,19 +288,19 @@ func (u *Updater) write(next State) error {
 	return nil
 }
 
-// fail records that the file could not be written. From now on it is left alone, and
-// bits are set in memory only. The caller holds the mutex.
+// fail records that the file could not be written. From now on the file is not written,
+// and bits are set in memory only. The caller holds the mutex.
 func (u *Updater) fail(err error) error {
 	u.err = fmt.Errorf("bloom: updating %s: %w (what was added since the last sync is in memory only)", u.path, err)
 	if err := u.newest.Detach(u.file); err != nil {
-		panic(fmt.Errorf("%w; nor is there memory to go on: %w", u.err, err))
+		panic(fmt.Errorf("%w; and there is no memory to continue: %w", u.err, err))
 	}
 	u.changing.Store(true)
 	return u.err
 }
 
-// Close unlocks and closes the file. It unlocks explicitly, because a process that is
-// just being forked keeps the file open for a moment, and the lock with it.
+// Close unlocks and closes the file. It unlocks explicitly, because a child process
+// that is just being forked keeps the file open for a moment, and with it the lock.
 func (u *Updater) Close() error {
 	memory.UnlockFile(u.file)
 	if err := u.file.Close(); err != nil {
@@ -308,8 +309,8 @@ func (u *Updater) Close() error {
 	return nil
 }
 
-// Sync makes the bits durable and the file clean. count, if not nil, puts the counts
-// of adds into its state. No goroutine may add meanwhile.
+// Sync makes the bits durable and the file clean. count, if not nil, sets the counts of
+// adds in the state. No goroutine may add meanwhile.
 func (u *Updater) Sync(count func(*State)) error {
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
@@ -356,7 +357,7 @@ func (u *Updater) Append(e Section) ([]uint64, *memory.Mapping, error) {
 	u.Begin() // the checksums are about to be overwritten
 	u.mutex.Lock()
 	defer u.mutex.Unlock()
-	if u.err != nil { // bits are set in memory only
+	if u.err != nil { // bits are now set in memory only
 		return memory.Words(e.Length / 8)
 	}
 	next := u.State
@@ -384,7 +385,7 @@ func (u *Updater) Append(e Section) ([]uint64, *memory.Mapping, error) {
 			u.mark(uint64(i))
 		}
 	}
-	// The MiB in which the bits ended now holds more, and all later ones are zero.
+	// The MiB in which the old body ended now has more bytes; all later ones are zero.
 	whole := (old.Checksums - BodyOffset) / SpanBytes
 	u.sumZeros(whole)
 	if whole < uint64(len(u.marks)) {
@@ -394,8 +395,8 @@ func (u *Updater) Append(e Section) ([]uint64, *memory.Mapping, error) {
 	return memory.FileWords(mapping.Bytes()[at:][:e.Length]), mapping, nil
 }
 
-// writeLonger puts a state with one more section in force. The old checksums lie
-// where that section will be.
+// writeLonger puts a state with one more section in force. The new section overlaps the
+// old checksums.
 func (u *Updater) writeLonger(next State) error {
 	if err := u.newest.Sync(); err != nil { // the last time that this mapping is written
 		return err
@@ -409,7 +410,7 @@ func (u *Updater) writeLonger(next State) error {
 	return u.write(next)
 }
 
-// aim makes marks for the body as it is, and finds the section in which bits are set.
+// aim makes the marks for the current body, and finds the section in which bits are set.
 func (u *Updater) aim() {
 	last := u.Sections[len(u.Sections)-1]
 	u.base, u.blocks = last.Offset-BodyOffset, last.Blocks
@@ -417,13 +418,14 @@ func (u *Updater) aim() {
 	u.bare.Store(int64(len(u.marks)))
 }
 
-// marksNeeded is the number of MiB of the body, the last perhaps a part of one.
+// marksNeeded returns the number of MiB of the body, rounded up.
 func (u *Updater) marksNeeded() uint64 {
 	return roundUp(u.Checksums-BodyOffset, SpanBytes) / SpanBytes
 }
 
-// Touch records that bits are set for the key of this hash. With hundreds of MiB and
-// thousands of keys every MiB has its mark, and Touch costs next to nothing.
+// Touch records that bits are set for the key with this hash. In a body of hundreds of
+// MiB, every MiB has its mark after some thousands of keys, and Touch then costs next to
+// nothing.
 func (u *Updater) Touch(h uint64) {
 	if u.bare.Load() == 0 {
 		return
@@ -438,7 +440,7 @@ func (u *Updater) mark(i uint64) {
 	}
 }
 
-// span is the i-th MiB of the body.
+// span returns the i-th MiB of the body.
 func (u *Updater) span(i int) []byte {
 	body := u.newest.Bytes()[BodyOffset:u.Checksums]
 	from := i * SpanBytes
@@ -458,8 +460,8 @@ func (u *Updater) sumMarked() {
 
 func (u *Updater) putSum(i int, sum uint32) { binary.LittleEndian.PutUint32(u.sums[4*i:], sum) }
 
-// sumZeros sets the checksums of the MiB from one on, which are all zeros, without
-// reading them: they need not be in memory.
+// sumZeros sets the checksums of the MiB numbered from and above, which are all zeros.
+// It does not read them, so they need not be in memory.
 func (u *Updater) sumZeros(from uint64) {
 	zeros := make([]byte, SpanBytes)
 	whole := crc32.Checksum(zeros, castagnoli)
@@ -472,20 +474,20 @@ func (u *Updater) sumZeros(from uint64) {
 	}
 }
 
-// Changing reports whether the file says that it is changing: bits may be set.
+// Changing reports whether the file is marked as changing, so that bits may be set.
 func (u *Updater) Changing() bool { return u.changing.Load() }
 
 // Recovered reports whether Mend found a file that its writer had not finished.
 func (u *Updater) Recovered() bool { return u.recovered }
 
-// Unmarked is the number of MiB of the body that have no mark yet. At zero, Touch has
-// nothing to do.
+// Unmarked returns the number of MiB of the body that have no mark yet. At zero, Touch
+// has nothing to do.
 func (u *Updater) Unmarked() int64 { return u.bare.Load() }
 
 // Verify checks the file against its checksums, as it is now.
 func (u *Updater) Verify() error { return Verify(u.newest.Bytes()) }
 
-// File is the open file, which is locked, and Path where it is.
+// File returns the open file, which is locked, and Path its path.
 func (u *Updater) File() *os.File { return u.file }
 func (u *Updater) Path() string   { return u.path }
 
@@ -501,5 +503,5 @@ func Lock(path string) (unlock func(), err error) {
 	}, nil
 }
 
-// Spans is the number of MiB of the body, the last perhaps a part of one.
+// Spans returns the number of MiB of the body, rounded up.
 func (u *Updater) Spans() int { return len(u.marks) }

@@ -10,8 +10,7 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// LittleEndian turns words from the machine's byte order into that of files, or
-// back.
+// LittleEndian converts words from the machine's byte order to that of files, or back.
 func LittleEndian(words []uint64) {
 	if memory.LittleEndian {
 		return
@@ -21,8 +20,8 @@ func LittleEndian(words []uint64) {
 	}
 }
 
-// WriteWords writes the first length bytes of the words, a part at a time. reorder,
-// if not nil, turns a copy of each part from memory's order into the file's.
+// WriteWords writes the first length bytes of the words, a part at a time. reorder, if
+// not nil, converts a copy of each part from memory's order to the file's.
 func WriteWords(w io.Writer, words []uint64, length uint64, reorder func([]uint64)) (written int64, err error) {
 	buffer := make([]uint64, min(len(words), SpanBytes/8))
 	for len(words) > 0 && err == nil {
@@ -43,12 +42,11 @@ func WriteWords(w io.Writer, words []uint64, length uint64, reorder func([]uint6
 	return written, nil
 }
 
-// ReadWords reads length bytes into words, and calls pass with each part that has
-// arrived, as it lay in the file, to be summed or reordered. If the reader has a Len
-// that says all the bytes are there, as a bytes.Reader does, the memory is allocated
-// at once; otherwise it doubles each time it is full, so it is never more than twice
-// what has really arrived. The mapping is the words', and to be closed even after an
-// error.
+// ReadWords reads length bytes into words. It calls pass with each part as it arrives,
+// in the file's byte order, to be checksummed or reordered. If the reader has a method
+// Len that reports enough bytes, as a bytes.Reader does, the memory is allocated at
+// once; otherwise it doubles each time it is full, so it is never more than twice what
+// has arrived. The mapping holds the words; the caller closes it, even after an error.
 func ReadWords(r io.Reader, length uint64, pass func([]uint64)) (words []uint64, mapping *memory.Mapping, err error) {
 	total, first := (length+7)/8, uint64(firstGrowth)
 	if r, ok := r.(interface{ Len() int }); ok && uint64(r.Len()) >= length {
@@ -80,8 +78,8 @@ func ReadWords(r io.Reader, length uint64, pass func([]uint64)) (words []uint64,
 	return words, mapping, nil
 }
 
-// fileParts yields the words as the bytes of the file, a checksum span at a
-// time: a view of memory where the byte order allows it.
+// fileParts yields the words as the bytes of the file, a checksum span at a time. The
+// parts are views of memory if the byte order allows that.
 func fileParts(words []uint64) func(yield func([]byte) bool) {
 	return func(yield func([]byte) bool) {
 		var buffer []byte
@@ -105,11 +103,11 @@ func fileParts(words []uint64) func(yield func([]byte) bool) {
 	}
 }
 
-// firstGrowth is how many words ReadWords allocates before the first byte has
-// arrived, and reads at a time.
+// firstGrowth is how many words ReadWords allocates before the first byte arrives, and
+// how many it reads at a time.
 const firstGrowth = SpanBytes / 8
 
-// ReadFull fills b. Its error is ReadError's.
+// ReadFull fills b. Its error is that of ReadError.
 func ReadFull(r io.Reader, b []byte) error {
 	if _, err := io.ReadFull(r, b); err != nil {
 		return ReadError(err)
@@ -117,8 +115,8 @@ func ReadFull(r io.Reader, b []byte) error {
 	return nil
 }
 
-// ReadError says what a reader's error means: [ErrFormat] if the input ends too early,
-// else that the reader failed. An error that is already one of this package stays.
+// ReadError wraps a reader's error: as [ErrFormat] if the input ends too early, otherwise
+// as a failed read. An error of this package is returned unchanged.
 func ReadError(err error) error {
 	switch {
 	case errors.Is(err, ErrFormat) || errors.Is(err, ErrLimit):

@@ -8,7 +8,7 @@ import (
 	"github.com/bloomery/bloom/internal/memory"
 )
 
-// TestFilePartsTwin: the safe twin of the view of memory writes the same bytes.
+// TestFilePartsTwin: the safe twin of the view of memory yields the same bytes.
 func TestFilePartsTwin(t *testing.T) {
 	if !memory.LittleEndian {
 		t.Skip("the twin is all there is")

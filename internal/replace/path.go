@@ -11,28 +11,28 @@ import (
 	"strings"
 )
 
-// ErrNotRegular: what stands at the path is neither a file nor a symbolic link,
-// but a directory or a device, and is left alone.
+// ErrNotRegular: the path is neither a regular file nor a symbolic link, but a directory
+// or a device, and is not replaced.
 var ErrNotRegular = errors.New("not a regular file")
 
-// maxNameBytes is how long a file's name may be, on most systems.
+// maxNameBytes is the maximum length of a file's name on most systems.
 const maxNameBytes = 255
 
 // Path is a [Place] in the file system.
 type Path struct {
 	path      string
-	temporary string // "" until it was created
+	temporary string // "" until it is created
 }
 
-// At returns the place at path. A symbolic link there is replaced, not followed.
+// At returns the place at path. A symbolic link at path is replaced, not followed.
 func At(path string) *Path { return &Path{path: path} }
 
-// Temporary is the path of the temporary file, "" if there is none.
+// Temporary returns the path of the temporary file, "" if there is none.
 func (p *Path) Temporary() string { return p.temporary }
 
-// Create creates the temporary file. It is not os.CreateTemp, which always gives
-// mode 0600: here the umask decides, or the file that is to be replaced. At no time
-// may more users open the new file than may open the old one.
+// Create creates the temporary file. It does not use os.CreateTemp, which always sets
+// mode 0600: here the mode is that of the file to be replaced or, if there is none, as
+// the umask allows. At no time can users open the new file who cannot open the old one.
 func (p *Path) Create() (*os.File, error) {
 	mode := fs.FileMode(0o666)
 	old, err := os.Lstat(p.path)
@@ -44,7 +44,7 @@ func (p *Path) Create() (*os.File, error) {
 	}
 	base := filepath.Base(p.path)
 	if most := maxNameBytes - len("..01234567"); len(base) > most {
-		base = strings.ToValidUTF8(base[:most], "") // some systems accept nothing else
+		base = strings.ToValidUTF8(base[:most], "") // some systems accept only valid UTF-8
 	}
 	for {
 		name := filepath.Join(filepath.Dir(p.path), fmt.Sprintf(".%s.%08x", base, rand.Uint32()))
@@ -55,7 +55,7 @@ func (p *Path) Create() (*os.File, error) {
 		if err != nil {
 			return nil, err
 		}
-		if replaces { // the umask may have cleared some bits of mode
+		if replaces { // the umask may have cleared bits of the mode
 			if err := file.Chmod(mode); err != nil {
 				file.Close()
 				os.Remove(name)
@@ -76,18 +76,17 @@ func (p *Path) Rename() error {
 	return err
 }
 
-// Link gives the temporary file its name like Rename, but only if nothing has it
-// yet; otherwise the error wraps [fs.ErrExist].
+// Link is Rename if nothing exists at the path; otherwise the error wraps [fs.ErrExist].
 func (p *Path) Link() error {
 	err := os.Link(p.temporary, p.path)
 	if err == nil {
-		p.Remove() // the first of its two names
+		p.Remove() // the temporary one of its two names
 		return nil
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	// Not every file system has second names. Without them it takes two steps.
+	// Not every file system has hard links. Without them it takes two steps.
 	if _, err := os.Lstat(p.path); err == nil {
 		return fs.ErrExist
 	}
@@ -104,11 +103,11 @@ func (p *Path) Remove() error {
 	return err
 }
 
-// SyncDir makes the names in the path's directory durable.
+// SyncDir makes the names in the path's directory durable, as the function SyncDir does.
 func (p *Path) SyncDir() error { return SyncDir(filepath.Dir(p.path)) }
 
-// SyncDir makes the names in a directory durable. Windows has no such call, and
-// needs none.
+// SyncDir makes the names in a directory durable. Windows has no such call, and needs
+// none.
 func SyncDir(path string) error {
 	directory, err := os.Open(path)
 	if err != nil {

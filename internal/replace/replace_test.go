@@ -12,7 +12,7 @@ import (
 	"github.com/bloomery/bloom/internal/replace"
 )
 
-// recorder is a place and its file that note every call, and fail at one of them.
+// recorder is a place and its file. It records every call, and fails at one of them.
 type recorder struct {
 	calls  []string
 	failAt string
@@ -58,7 +58,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestPanic: nor is there one after a panic.
+// TestPanic: there is no temporary file after a panic.
 func TestPanic(t *testing.T) {
 	r := new(recorder)
 	defer func() {
@@ -71,7 +71,7 @@ func TestPanic(t *testing.T) {
 
 func wantFiles(t *testing.T, directory string, want ...string) {
 	t.Helper()
-	names, err := filepath.Glob(filepath.Join(directory, "*")) // also those with a dot in front
+	names, err := filepath.Glob(filepath.Join(directory, "*")) // including names that begin with a dot
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +112,7 @@ func TestPath(t *testing.T) {
 	}
 }
 
-// TestLink: a name that is taken stays with the file that has it.
+// TestLink: Link does not replace an existing file.
 func TestLink(t *testing.T) {
 	directory := t.TempDir()
 	path := filepath.Join(directory, "file")
