@@ -18,7 +18,7 @@ func Usagef(format string, args ...any) error {
 	return UsageError{fmt.Errorf(format, args...)}
 }
 
-// WithAdvice adds to an error about a filter file what to do next.
+// WithAdvice adds advice on what to do next to an error about a filter file.
 func WithAdvice(err error) error {
 	advice := ""
 	var where *fs.PathError
@@ -65,7 +65,7 @@ func Quoted(path string) string {
 	return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
 }
 
-// MissingDirectory is the directory of path if it does not exist, otherwise "".
+// MissingDirectory returns the directory of path if it does not exist, otherwise "".
 func MissingDirectory(path string) string {
 	directory := filepath.Dir(path)
 	if _, err := os.Stat(directory); errors.Is(err, fs.ErrNotExist) {

@@ -1,10 +1,10 @@
-// Package anyfile opens filter files of every kind, and of other programs' formats,
-// and makes keys of lines.
+// Package anyfile opens filter files of every kind, and files in other programs'
+// formats, and turns lines into keys.
 //
-// [Options.Open] recognises a file by its bytes and returns a [File]: the filter and
-// what else the file says. A [KeyMap] turns lines into keys as the file requires: in
-// the normal form that its metadata records, or through one of Guava's funnels.
-// Errors say what to do next, in terms of the command line.
+// [Options.Open] recognises a file by its bytes and returns a [File]: the filter and the
+// rest of what the file says. A [KeyMap] turns lines into keys as the file requires: in
+// the normal form that its metadata records, or through one of Guava's funnels. Errors
+// say what to do next, in terms of the command line.
 package anyfile
 
 import (
@@ -30,23 +30,23 @@ import (
 	"github.com/klauspost/compress/gzip"
 )
 
-// A File is a filter and the file that it came from: any kind of ours, or another
-// program's format. A type assertion on Filter finds what only some filters can do.
+// A File is a filter and the file that it came from: of any of our kinds, or in another
+// program's format. Type assertions on Filter find the methods that only some filters
+// have.
 type File struct {
 	interop.Filter
 	Path string
 	Info fs.FileInfo // of the file when it was read
 
-	Foreign *interop.File // nil: a file of ours
+	Foreign *interop.File // nil for a file of ours
 	Packed  bool          // with gzip
 
 	Keys *KeyMap // from a line to its key
 
-	unlock func() // releases the file's lock; nil: not held
+	unlock func() // releases the file's lock; nil if it is not held
 }
 
-// Options are the flags that say how to read another program's file, where its bytes
-// do not.
+// Options are the flags that say how to read another program's file if its bytes do not.
 type Options struct {
 	Format string
 	Scheme string
@@ -57,7 +57,7 @@ type Options struct {
 }
 
 // RefuseIdle refuses flags about the format that none of the files needed: our files
-// record all of that themselves, and so do those of most other programs.
+// record all of that, and so do those of most other programs.
 func (f *Options) RefuseIdle(files ...*File) error {
 	name := f.flag()
 	for _, flag := range []struct {
@@ -79,7 +79,7 @@ func (f *Options) flag() string {
 	return "format"
 }
 
-// takes reports whether the flag can matter to how the file was read.
+// takes reports whether the flag can affect how the file is read.
 func (f *File) takes(flag string) bool {
 	switch {
 	case f.Foreign == nil:
@@ -92,7 +92,7 @@ func (f *File) takes(flag string) bool {
 
 func (f *Options) Interop() (interop.Options, error) {
 	o := interop.Options{Bits: uint64(f.Bits), Probes: int(f.Probes)}
-	if total, _ := machine.Usable(); total != 0 { // more could not be kept
+	if total, _ := machine.Usable(); total != 0 { // more would not fit
 		o.Limit = int64(total)
 		grant, release := redisbloom.Budget(total)
 		o.Grant = func(bytes uint64) error {
@@ -188,12 +188,12 @@ func (f *Options) openAny(path string, mode OpenMode) (*File, error) {
 	return opened, nil
 }
 
-// verifyBytes is the size up to which a file's checksums are always verified, which
-// takes some milliseconds. A larger file is ready at once, and verified on request.
+// verifyBytes is the size up to which a file's checksums are always verified, which takes
+// some milliseconds. A larger file is ready at once, and verified only on request.
 const verifyBytes = 64 << 20
 
-// verifyMapped finds damage in a file that was only mapped. While another process
-// changes the file, its checksums cannot be right.
+// verifyMapped finds damage in a file that was only mapped. It ignores files that another
+// process is changing, whose checksums cannot be right.
 func (f *File) verifyMapped() error {
 	mapped, ok := f.Filter.(interface{ Verify() error })
 	if !ok {
@@ -207,7 +207,7 @@ func (f *File) verifyMapped() error {
 	return fmt.Errorf("%s: %w", f.Path, err)
 }
 
-// load loads a file of ours. For reading, it is mapped if its kind can be.
+// load loads a file of ours. For reading, it maps the file if the kind allows that.
 func load(path string, mode OpenMode) (bloom.Any, error) {
 	if mode == ToRead {
 		return Open(path)
@@ -245,7 +245,7 @@ func BeginsAsOurs(path string) bool {
 	return string(head) == filterfile.Magic
 }
 
-// headBytes is how many bytes formats are recognised by.
+// headBytes is how many bytes are read to recognise a format.
 const headBytes = filterfile.PageBytes
 
 // openForeign reads the file of another program, which may be compressed.
@@ -294,7 +294,7 @@ func (f *Options) openForeign(opened *File) error {
 func (f *File) readPacked(r io.Reader) error {
 	var err error
 	f.Filter, err = readOurs(r)
-	if err == nil { // to the end, where gzip's checksum is
+	if err == nil { // read to the end, where gzip's checksum is
 		_, err = io.Copy(io.Discard, r)
 	}
 	if err != nil {
@@ -311,8 +311,8 @@ func (f *File) SetForeign(file *interop.File) {
 	}
 }
 
-// Chain is RedisBloom's chain, which may have no room for a key. It then
-// stops adding, and remembers why.
+// Chain is RedisBloom's chain, which may be full. It then stops adding, and remembers
+// why.
 type Chain struct {
 	*redisbloom.Filter
 	err error
@@ -339,7 +339,7 @@ func (f *Chain) AddMany(keys [][]byte, isNew []bool) (added int) {
 	return added
 }
 
-// formatOf is the format that was named, or detected from the bytes.
+// formatOf returns the format that was named, or detected from the bytes.
 func (f *Options) formatOf(path string, head []byte, size int64) (*interop.Format, error) {
 	if f.Format != "" {
 		format, ok := interop.FormatNamed(f.Format)
@@ -358,7 +358,7 @@ func (f *Options) formatOf(path string, head []byte, size int64) (*interop.Forma
 	return format, nil
 }
 
-// Kind is the kind of the filter, by its type: such as filter, classic or, for
+// Kind returns the kind of the filter, by its type, such as filter, classic or, for
 // RedisBloom's, chain.
 func (f *File) Kind() string {
 	switch f.Filter.(type) {
@@ -380,7 +380,7 @@ func (f *File) Kind() string {
 	return "chain"
 }
 
-// Format is the name of the file's format.
+// Format returns the name of the file's format.
 func (f *File) Format() string {
 	if f.Foreign != nil {
 		return f.Foreign.Format.Name
@@ -388,10 +388,10 @@ func (f *File) Format() string {
 	return OurFormat
 }
 
-// OurFormat is the name of our own format among the others.
+// OurFormat is the name of our own format in lists of formats.
 const OurFormat = "bloomery"
 
-// Encode writes the file in the format that it has.
+// Encode writes the file in its own format.
 func (f *File) Encode(w io.Writer) error {
 	if !f.Packed {
 		return f.writePlain(w)
@@ -436,9 +436,9 @@ func (f *File) Condition() human.Condition {
 	return human.Condition{Report: f.Report(), Unplanned: f.Unplanned()}
 }
 
-// Unplanned reports whether the file says neither n nor p. A file of ours says both;
-// but in one converted from such a file they only describe the filter with half of
-// its bits set.
+// Unplanned reports whether the file has neither n nor p. Files of ours have both, but in
+// a file converted from one without them, they only describe the filter with half of its
+// bits set.
 func (f *File) Unplanned() bool {
 	if f.Foreign != nil {
 		return f.Foreign.Unplanned
@@ -453,14 +453,14 @@ func (f *File) Unplanned() bool {
 	return false
 }
 
-// halfFull is how many keys set half of the bits: ln 2 m/k.
+// halfFull returns how many keys set half of the bits: ln 2 m/k.
 func halfFull(p bloom.Plan) uint64 {
 	return max(uint64(float64(p.Bits)*math.Ln2/float64(p.Probes)), 1)
 }
 
 // Lock keeps other processes from changing the filter file at path in place, as
-// 'dedupe --state' does, until unlock: their lines would be lost with the old file.
-// If there is no file, or the system has no such lock, no process can change it.
+// 'dedupe --state' does, until unlock: the lines that they add would be lost with the old
+// file. If there is no file, or the system has no such lock, no process can change it.
 func Lock(path string) (unlock func(), err error) {
 	unlock, err = bloom.Inside.Lock(path)
 	if errors.Is(err, bloom.ErrLocked) {

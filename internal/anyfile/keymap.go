@@ -9,17 +9,17 @@ import (
 )
 
 // From a line to its key. A filter holds keys exactly as they were added: a lookup of
-// "HTTP://Example.com" does not find "http://example.com/". So a filter can hold lines
-// in a normal form, which its metadata records.
+// "HTTP://Example.com" does not find "http://example.com/". So a filter can hold lines in
+// a normal form, which its metadata records.
 
 // NormalizeMeta is the metadata key of the normal forms that a file's lines were
 // converted to.
 const NormalizeMeta = "normalize"
 
-// normalizers are the normal forms. They are frozen, as the keys in files depend on
-// them: names can be added, but none can change its meaning. Each appends the form of
-// a line to dst. They work on bytes and change ASCII letters only, so that their
-// meaning depends on no Unicode table.
+// normalizers are the normal forms. They are frozen, because the keys in files depend on
+// them: names can be added, but no name can change its meaning. Each function appends the
+// normal form of a line to dst. They work on bytes and change only ASCII letters, so that
+// their meaning depends on no Unicode table.
 var normalizers = map[string]func(dst, line []byte) []byte{
 	"url":   appendURL,
 	"lower": appendLower,
@@ -28,7 +28,7 @@ var normalizers = map[string]func(dst, line []byte) []byte{
 	"hex":   appendHex,
 }
 
-// FunnelNames are the ways in which Guava turns what is put in into bytes.
+// FunnelNames returns the names of Guava's funnels, which turn values into bytes.
 func FunnelNames() (names []string) {
 	for _, f := range interop.Funnels() {
 		names = append(names, f.String())
@@ -44,7 +44,7 @@ type KeyMap struct {
 	keys  [][]byte
 }
 
-// A step appends to dst what a line becomes.
+// A step appends the converted line to dst.
 type step func(dst, line []byte) ([]byte, error)
 
 // NewKeyMap makes the map for a funnel and a list of normal forms. It is nil if
@@ -108,8 +108,8 @@ func (m *KeyMap) Of(lines [][]byte) ([][]byte, error) {
 	return m.keys, nil
 }
 
-// SetNormalize makes the file's key map apply the forms of --normalize, or those that
-// the file records. The two must not contradict each other.
+// SetNormalize makes the file's key map apply the normal forms given by --normalize, or
+// those that the file records. The two must not contradict each other.
 func (f *File) SetNormalize(flags *Options, normalize string) (err error) {
 	recorded := f.Meta()[NormalizeMeta]
 	if recorded != "" && normalize != "" && recorded != normalize {
@@ -125,9 +125,9 @@ func (f *File) SetNormalize(flags *Options, normalize string) (err error) {
 	return err
 }
 
-// RecordNormalize records the form of the lines that are about to be added, as build
-// does. A filter with keys in another form must not take them: check would look for
-// one form, and answer "certainly not" for the other.
+// RecordNormalize records the normal form of the lines that are about to be added, as
+// build does. It refuses a filter with keys in another form: check would look for one
+// form, and answer "certainly not" for the other.
 func (f *File) RecordNormalize(normalize string, tell *lines.Reporter) error {
 	recorded := f.Meta()[NormalizeMeta]
 	if normalize == "" || recorded != "" {
@@ -149,7 +149,7 @@ func (f *File) RecordNormalize(normalize string, tell *lines.Reporter) error {
 	return n.SetMeta(meta)
 }
 
-// WarnNotNoted warns about a file that has no room for the form of its lines.
+// WarnNotNoted warns about a file that cannot record the normal form of its lines.
 func WarnNotNoted(tell *lines.Reporter, f *File, normalize string) {
 	tell.Warn("the file of a %s in the format %s cannot record --normalize %s: give it to every check and add, too", f.Kind(), f.Format(), normalize)
 }
@@ -207,7 +207,7 @@ func appendHex(dst, line []byte) []byte {
 			return append(dst[:start], line...)
 		}
 	}
-	if len(dst) == start { // no digit at all
+	if len(dst) == start { // there was no digit
 		return append(dst, line...)
 	}
 	return dst

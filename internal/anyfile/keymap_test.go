@@ -64,7 +64,7 @@ func TestNormalizers(t *testing.T) {
 		{"url", "http://a//b/../c", "http://a//c"},
 		{"url", "http://a/b/?x=../y", "http://a/b/?x=../y"},
 		{"url", "file:///etc/../x", "file:///x"},
-		// No URLs with an authority.
+		// Not URLs with an authority.
 		{"url", "example.com/A/../B", "example.com/A/../B"},
 		{"url", "mailto:A@B.C", "mailto:A@B.C"},
 		{"url", "/?u=HTTP://X", "/?u=HTTP://X"},
@@ -79,8 +79,8 @@ func TestNormalizers(t *testing.T) {
 	}
 }
 
-// TestNormalizersAreIdempotent: what is in normal form stays as it is, whatever
-// bytes come; so a file that was normalised beforehand gives the same keys.
+// TestNormalizersAreIdempotent: a line in normal form is unchanged, whatever its bytes;
+// so a file that was normalised before gives the same keys.
 func TestNormalizersAreIdempotent(t *testing.T) {
 	parts := []string{"http", "HTTPS", "://", "a", "B", "%", "4", "1", "%41", "%2f", "%2E", "..", ".", "/", "?", "#", ":", "80", "443", "@", "[", "]", " ", "0x", "\xff", "ä"}
 	rapid.Check(t, func(t *rapid.T) {
@@ -106,7 +106,7 @@ func TestKeyMap(t *testing.T) {
 			t.Fatal(err)
 		}
 		var all []string
-		for range 2 { // the second time in memory that was used
+		for range 2 { // the second time in reused memory
 			got, err := m.Of(input)
 			if err != nil {
 				t.Fatal(err)
@@ -141,6 +141,6 @@ func TestKeyMap(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := m.Of(input); err == nil {
-		t.Error("text became a long")
+		t.Error("text was accepted as a long")
 	}
 }

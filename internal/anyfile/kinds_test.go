@@ -12,7 +12,7 @@ import (
 	"github.com/bloomery/bloom/internal/anyfile"
 )
 
-// TestGolden: every golden file comes back as its kind, whichever way it is read.
+// TestGolden: every golden file is read as its kind, by each of the functions.
 func TestGolden(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join("..", "..", "testdata", "golden", "*.bloom"))
 	if err != nil || len(paths) < 20 {
@@ -38,7 +38,7 @@ func TestGolden(t *testing.T) {
 			f.Close()
 		}
 		if len(types) != 1 {
-			t.Errorf("%s comes back as %v", path, types)
+			t.Errorf("%s is read as %v", path, types)
 		}
 	}
 }

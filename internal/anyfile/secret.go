@@ -47,8 +47,8 @@ func (f *File) NeedsSecret() bool {
 	return ok && k.NeedsSecret()
 }
 
-// Unlock gives the secret to the filters that need one. It refuses a secret that
-// none of them needs, and a filter whose secret was not given.
+// Unlock sets the secret of the filters that need one. It refuses a secret that none of
+// them needs, and a filter that needs one if none was given.
 func Unlock(secretPath string, files ...*File) error {
 	secret, err := ReadSecret(secretPath)
 	if err != nil {

@@ -2,11 +2,11 @@ package anyfile
 
 import "bytes"
 
-// The normal form of a URL: RFC 3986, sections 6.2.2 (syntax) and 6.2.3 (what the
-// scheme adds), and no fragment, which names a place within the resource. It works on
-// bytes, as a line need not be a URL at all, and is idempotent.
+// The normal form of a URL: RFC 3986, sections 6.2.2 (syntax) and 6.2.3 (scheme), without
+// the fragment, which names a place within the resource. The conversion works on bytes,
+// because a line need not be a URL at all, and is idempotent.
 
-// defaultPorts are the ports that a URL need not name.
+// defaultPorts are the ports that a URL may omit.
 var defaultPorts = map[string]string{"http": "80", "https": "443", "ftp": "21", "ws": "80", "wss": "443"}
 
 // appendURL appends the normal form of a URL with an authority, and any other line
@@ -37,7 +37,7 @@ func appendURL(dst, line []byte) []byte {
 	return dst
 }
 
-// isScheme is the grammar's: a letter, then letters, digits, "+", "-" and ".".
+// isScheme follows the grammar: a letter, then letters, digits, "+", "-" and ".".
 func isScheme(s []byte) bool {
 	for i, c := range s {
 		letter := 'a' <= lower(c) && lower(c) <= 'z'
@@ -72,8 +72,8 @@ func appendAuthority(dst, authority []byte, defaultPort string) []byte {
 	return dst
 }
 
-// splitPort splits the port off host:port or [host]:port. Anything with more colons
-// is not a host by the grammar, and stays whole.
+// splitPort splits the port off host:port or [host]:port. By the grammar, anything with
+// more colons is not a host; it is not split.
 func splitPort(authority []byte) (host, port []byte) {
 	colon := bytes.LastIndexByte(authority, ':')
 	if colon < 0 || !allDigits(authority[colon+1:]) {
@@ -121,9 +121,10 @@ func appendPath(dst, path []byte) []byte {
 	return dst
 }
 
-// appendEncoded appends s with its percent-encoding in normal form: what needs none
-// is decoded, and the rest gets upper-case digits. A part with a "%" that begins no
-// triplet is unchanged, as decoding within it could make new triplets.
+// appendEncoded appends s with its percent-encoding in normal form: characters that need
+// no encoding are decoded, and the others get upper-case digits. A part with a "%" that
+// does not begin a triplet is unchanged, because decoding within it could make new
+// triplets.
 func appendEncoded(dst, s []byte) []byte {
 	for i := 0; i < len(s); i++ {
 		if s[i] == '%' {

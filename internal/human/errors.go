@@ -5,9 +5,9 @@ import (
 	"strconv"
 )
 
-// libraryPrefix begins every error of the library's packages; to users of the tool
-// and clients of the server it says nothing. A file name may end with it, so what
-// precedes it matters.
+// libraryPrefix matches the prefix of the library's errors, which means nothing to users
+// of the tool or clients of the server. A file name may end like a prefix, so the match
+// includes what precedes it.
 var libraryPrefix = regexp.MustCompile(`(^|: )(?:(?:bloom|interop|redisbloom|store): )+`)
 
 // TrimPrefixes removes the names of the library's packages from an error's text.

@@ -27,7 +27,7 @@ func parseNumber(s string) (float64, error) {
 	return strconv.ParseFloat(s, 64)
 }
 
-// wholeLimit is where a float64 can no longer distinguish whole numbers.
+// wholeLimit is where float64 can no longer distinguish consecutive integers.
 const wholeLimit = 1 << 53
 
 // whole converts x to an integer if it is one, apart from the rounding of a product
@@ -65,7 +65,7 @@ func parseWith(s string, suffixes map[string]float64) (uint64, bool) {
 	return n, ok
 }
 
-// MaxCount is the most keys of any filter.
+// MaxCount is the largest number of keys of any filter.
 const MaxCount = 1 << 44
 
 func parseCount(s string) (uint64, error) {
@@ -163,7 +163,7 @@ func (f *RateFlag) String() string {
 	return strconv.FormatFloat(float64(*f), 'g', -1, 64)
 }
 
-// TimeFlag is a time: what Go reads, and days.
+// TimeFlag is a duration, in Go's syntax or in days.
 type TimeFlag time.Duration
 
 func (f *TimeFlag) Set(s string) error { return set((*time.Duration)(f), s, parseTime) }
@@ -262,7 +262,7 @@ func Round(x float64) string {
 // rarest is the lowest rate that is printed: nobody will ever look up more keys.
 const rarest = 1e15
 
-// OneIn formats a rate in the form that people grasp best.
+// OneIn formats a rate in the form that people understand best.
 func OneIn(rate float64) string {
 	switch x := 1 / rate; {
 	case math.IsInf(x, 0):
@@ -283,7 +283,7 @@ func Percent(share float64) string {
 	return fmt.Sprintf("%.1f%%", 100*share)
 }
 
-// BytesOf formats a size in bytes and, where that is shorter, in a larger unit.
+// BytesOf formats a size in bytes and, if that is shorter, in a larger unit.
 func BytesOf(n uint64) string {
 	if n < 1<<10 {
 		return Count(n, "byte")

@@ -29,8 +29,9 @@ func Fullness(c Condition) string {
 		Full(c.Report), BinarySize(c.Plan.Bytes()), OneIn(c.Rate), OneIn(c.Plan.Rate), Count(c.Plan.Keys, "key"))
 }
 
-// Full is the share of the planned keys. Above 100% it is an accusation, so it must
-// be beyond the estimate's error: two keys of two may look like 112%.
+// Full returns the number of keys as a share of the planned keys. Above 100% it is an
+// accusation, so the excess must be beyond the estimate's error: two keys of two may look
+// like 112%.
 func Full(r bloom.Report) string {
 	share := r.Full()
 	if !r.Overfull() {
@@ -39,9 +40,9 @@ func Full(r bloom.Report) string {
 	return Percent(share)
 }
 
-// SeenBefore describes the lines that were not new. Some of them may have been: a
-// filter mistakes new keys for old ones at its rate, and a reader of "repeats" would look
-// for them in the input.
+// SeenBefore describes the lines that were not new. Some of them may have been new after
+// all, because a filter mistakes new keys for old ones at its rate. If they were called
+// "repeats", a reader would look for them in the input.
 func SeenBefore(lines uint64, mistaken float64) string {
 	text := Commas(lines) + " seen before"
 	switch {
@@ -69,18 +70,18 @@ func Overfull(r bloom.Report) string {
 
 // FilterJSON is the state of a filter, as build, dedupe and info print it.
 type FilterJSON struct {
-	Keys          *uint64  `json:"keys"` // planned; null: unknown
-	Rate          *float64 `json:"rate"` // planned; null: unknown
+	Keys          *uint64  `json:"keys"` // planned; null if unknown
+	Rate          *float64 `json:"rate"` // planned; null if unknown
 	Bits          uint64   `json:"bits"`
 	Probes        int      `json:"probes"`
 	Bytes         uint64   `json:"bytes"`
 	Fill          float64  `json:"fill"`
 	RateNow       float64  `json:"rate_now"`
 	RateNowError  float64  `json:"rate_now_error"`
-	OneInNow      *float64 `json:"one_in_now"`     // null: empty
-	EstimatedKeys *float64 `json:"estimated_keys"` // null: every bit is set
+	OneInNow      *float64 `json:"one_in_now"`     // null if the filter is empty
+	EstimatedKeys *float64 `json:"estimated_keys"` // null if every bit is set
 	KeysError     *float64 `json:"estimated_keys_error"`
-	Full          *float64 `json:"full"` // of the planned keys; null: unknown
+	Full          *float64 `json:"full"` // share of the planned keys; null if unknown
 	Overfull      bool     `json:"overfull"`
 	Remaining     *uint64  `json:"remaining"`
 	Added         uint64   `json:"added"`
@@ -107,7 +108,7 @@ func Describe(c Condition) FilterJSON {
 	return v
 }
 
-// Finite is nil for an infinite number, which JSON does not have: it becomes null.
+// Finite returns nil for an infinite number, which JSON lacks: it becomes null.
 func Finite(x float64) *float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return nil

@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// CountAll counts the lines of the sources without consuming them: an upper bound on
-// the number of different lines. ok is false if one of the sources is compressed or
-// not a regular file.
+// CountAll counts the lines of the sources without consuming them. The count is an upper
+// bound on the number of different lines. ok is false if one of the sources is
+// compressed or not a regular file.
 func CountAll(sources []*Source, separator byte) (lines uint64, ok bool, err error) {
 	for _, s := range sources {
 		if !s.Regular {
@@ -72,8 +72,8 @@ func countIn(r io.Reader, separator byte) (lines uint64, ok bool, err error) {
 	return lines, true, nil
 }
 
-// Again returns a function that makes a regular source readable from its start
-// again: for standard input it seeks, for a path there is nothing to do.
+// Again returns a function that makes a regular source readable from its start again:
+// it seeks standard input back; for a path there is nothing to do.
 func (s *Source) Again() (func() error, error) {
 	file, ok := s.stdin.(*os.File)
 	if !ok {

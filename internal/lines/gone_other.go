@@ -4,6 +4,6 @@ package lines
 
 import "io"
 
-// WatchReader does nothing where it is unknown whether the output is being read: the
-// next write will fail.
+// WatchReader does nothing here: whether the output still has a reader is unknown until
+// the next write fails.
 func WatchReader(io.Writer, func()) (stop func()) { return func() {} }

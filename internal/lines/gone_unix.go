@@ -10,13 +10,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lookEvery is how long a reader of our output may be gone before we notice, while
-// there is nothing to write.
+// lookEvery is how often we check that our output has a reader, while there is nothing
+// to write.
 const lookEvery = 500 * time.Millisecond
 
-// WatchReader calls gone when stdout no longer has a reader, and returns a function
-// that ends the watch. A write would fail then; but in `yes | bloomery dedupe | head -1`
-// there is none after the first line, and the run would never end.
+// WatchReader calls gone when stdout no longer has a reader, and returns a function that
+// ends the watch. A write would fail then; but `yes | bloomery dedupe | head -1` writes
+// nothing after the first line, and would never end.
 func WatchReader(stdout io.Writer, gone func()) (stop func()) {
 	file, ok := stdout.(*os.File)
 	if !ok {
@@ -41,7 +41,7 @@ func WatchReader(stdout io.Writer, gone func()) (stop func()) {
 				return
 			case <-tick.C:
 			}
-			var fds [1]unix.PollFd // no events requested: errors are always reported
+			var fds [1]unix.PollFd // requests no events: errors are always reported
 			err := conn.Control(func(fd uintptr) {
 				fds[0].Fd = int32(fd)
 				unix.Poll(fds[:], 0)

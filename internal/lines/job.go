@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 )
 
-// A Job is a block of lines on its way.
+// A Job is a block of lines on its way through a pipeline.
 type Job struct {
 	Text    []byte // whole lines, each with its separator
 	Ends    []int  // where each ends, after its separator
@@ -17,16 +17,16 @@ type Job struct {
 	Own     any          // scratch space of the work function
 
 	worked chan struct{}
-	left   atomic.Int32 // owners that are not done
+	left   atomic.Int32 // owners that are not done yet
 	added  chan struct{}
 
 	parted bool          // a part of another job, but not its last
 	whole  *Job          // the job that this is the last part of, or nil
 	Err    error         // ends the stream, after the lines
-	Synced chan struct{} // not nil: no lines; make everything before it durable
+	Synced chan struct{} // if not nil, the job has no lines: make everything before it durable
 }
 
-// part is an owner's share of a job: hashes, and the lines that they belong to.
+// part is an owner's share of a job: hashes, and the indices of their lines.
 type part struct {
 	hashes []uint64
 	lines  []int32
@@ -59,7 +59,7 @@ func (s *part) addTo(to Seen, isNew []bool) (count int) {
 	return count
 }
 
-// grown returns a slice of n elements, in the memory of s if it suffices.
+// grown returns a slice of n elements, in the memory of s if that suffices.
 func grown[E any](s []E, n int) []E {
 	if cap(s) < n {
 		return make([]E, n, n+n/4)
@@ -115,7 +115,7 @@ func (h *bytesHeld) take(n int) {
 	h.bytes += n
 }
 
-// free gives bytes back; math.MaxInt/2 lets every waiting goroutine continue.
+// free subtracts n bytes; math.MaxInt/2 lets every waiting goroutine continue.
 func (h *bytesHeld) free(n int) {
 	h.Lock()
 	h.bytes -= n

@@ -18,18 +18,17 @@ import (
 //	         CPU)                  owner
 //	                               in order)
 //
-// A job is a block of whole lines. Any CPU may work on it, that is, look its lines up
-// or hash them for adding. Then the keys are dealt out to owners: each owns a range
-// of the filter's blocks and adds its keys in input order. A key's answer depends on
-// its block alone, and so is the same as if one CPU had processed the lines one by
-// one.
+// A job is a block of whole lines. Any CPU may work on it, that is, look up its lines,
+// or hash them for adding. Then the keys are distributed to owners: each owns a range of
+// the filter's blocks and adds its keys in input order. A key's answer depends only on
+// its block, so it is the same as if one CPU had processed the lines one by one.
 type Pipeline struct {
 	work      func(*Job)
-	to        Seen // nil: nothing is added
+	to        Seen // nil if nothing is added
 	separator byte
 	owners    int
-	careful   bool          // a line is added once it is written
-	syncEvery time.Duration // zero: never
+	careful   bool          // a line is added only once it is written
+	syncEvery time.Duration // zero means never
 
 	free    chan *Job // to read into
 	raw     chan *Job
@@ -39,19 +38,19 @@ type Pipeline struct {
 	flying  sync.WaitGroup
 	working sync.RWMutex // held while working on a job
 
-	written chan struct{} // if careful: the last job was written
-	fresh   hashSet       // of the job under way
+	written chan struct{} // if careful: signals that the last job was written
+	fresh   hashSet       // of the current job
 
 	held bytesHeld // by jobs that were read
 
-	stop     chan struct{} // closed: read no more, finish what was read
+	stop     chan struct{} // closed to stop reading and finish what was read
 	stopOnce sync.Once
-	quit     chan struct{} // closed: the output wants no more
-	done     chan struct{} // closed: nothing more is added
+	quit     chan struct{} // closed when the output is finished or has failed
+	done     chan struct{} // closed when adding has ended
 
 	err   error    // what ended the adding
 	left  int64    // at least this many new keys fit
-	first []uint64 // the least hash of each owner but the first
+	first []uint64 // the least hash of each owner except the first
 }
 
 // Seen remembers lines: it is a filter, used by hashes. Only Hash may be called at any
@@ -67,10 +66,9 @@ type Seen interface {
 	// that only one goroutine may add.
 	Blocks() uint64
 
-	// Room returns how many more new keys may be added before it must be called
-	// again, as the blocks may change then. It is called while no goroutine adds.
-	// An error ends the run. Grows reports whether AddHashes itself makes room
-	// beyond that.
+	// Room returns how many new keys may be added before Room must be called again,
+	// because the blocks may then change. It is called while no goroutine adds. An error
+	// ends the run. Grows reports whether AddHashes itself makes room for more keys.
 	Room() (int64, error)
 	Grows() bool
 
@@ -80,11 +78,11 @@ type Seen interface {
 
 const (
 	maxOwners  = 16 // what a sequencer can keep busy
-	spareJobs  = 6  // beyond one for each owner and hasher
+	spareJobs  = 6  // in addition to one for each owner and hasher
 	keepForJob = 1 << 20
 )
 
-// NewAdding makes a pipeline that adds all lines, and decides which are new.
+// NewAdding makes a pipeline that adds all lines and decides which are new.
 func NewAdding(to Seen, separator byte) *Pipeline {
 	p := &Pipeline{to: to, separator: separator, owners: runtime.GOMAXPROCS(0)}
 	p.work = p.hash
@@ -95,16 +93,16 @@ func NewAdding(to Seen, separator byte) *Pipeline {
 }
 
 // NewCareful makes a pipeline that adds a line only once it is written: if the run is
-// interrupted no line is lost, and the last ones may come again. At the given interval,
-// if it is not zero, what was added is made durable.
+// interrupted, no line is lost, and the next run may write the last ones again. If
+// syncEvery is not zero, the added lines are made durable at that interval.
 func NewCareful(to Seen, separator byte, syncEvery time.Duration) *Pipeline {
 	p := &Pipeline{to: to, separator: separator, owners: 1, careful: true, syncEvery: syncEvery, written: make(chan struct{}, 1)}
 	p.work = p.hash
 	return p.start()
 }
 
-// NewLooking makes a pipeline in which work decides about the lines of a job. It
-// runs on several CPUs.
+// NewLooking makes a pipeline in which work decides about the lines of a job. work runs
+// on several CPUs at once.
 func NewLooking(work func(*Job), separator byte) *Pipeline {
 	return (&Pipeline{work: work, separator: separator, owners: 1}).start()
 }
@@ -114,7 +112,7 @@ func (p *Pipeline) start() *Pipeline {
 	p.owners = min(p.owners, cpus)
 	jobs := 2*cpus + spareJobs
 	p.free, p.raw, p.read = make(chan *Job, jobs), make(chan *Job, jobs), make(chan *Job, jobs)
-	p.out = make(chan *Job, jobs+2) // and jobs without lines
+	p.out = make(chan *Job, jobs+2) // 2 for jobs without lines
 	p.held.freed.L = &p.held
 	p.stop, p.quit, p.done = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	for range jobs {
@@ -133,8 +131,8 @@ func (p *Pipeline) start() *Pipeline {
 }
 
 // Each reads the sources and passes every job to do, in order, once all its lines are
-// decided. A job without lines asks do to make everything before it durable. After an
-// error of do nothing more is read.
+// decided. A job without lines asks do to make everything before it durable. An error of
+// do stops the reading.
 func (p *Pipeline) Each(sources []*Source, count func(int), do func(*Job) error) (err error) {
 	go p.readJobs(sources, count)
 	for j := range p.out {
@@ -157,12 +155,12 @@ func (p *Pipeline) Each(sources []*Source, count func(int), do func(*Job) error)
 	close(p.quit)
 	p.held.free(math.MaxInt / 2)
 	<-p.done
-	p.working.Lock() // wait for the running workers; later ones see quit
+	p.working.Lock() // waits for the running workers; later ones see quit
 	p.working.Unlock()
 	return err
 }
 
-// Interrupt stops the reading; the lines that were already read are still decided.
+// Interrupt stops the reading. The lines already read are still decided.
 func (p *Pipeline) Interrupt() { p.stopOnce.Do(func() { close(p.stop) }) }
 
 func (p *Pipeline) recycle(j *Job) {
@@ -273,7 +271,7 @@ func (p *Pipeline) hash(j *Job) {
 	j.Answers = grown(j.Answers, len(j.hashes))
 }
 
-// sequence deals the jobs out, in order. It alone decides when the filter may grow:
+// sequence distributes the jobs, in order. It alone decides when the filter may grow:
 // between jobs, while no goroutine adds.
 func (p *Pipeline) sequence() {
 	defer p.finish()
@@ -324,7 +322,7 @@ func (p *Pipeline) finish() {
 	close(p.out)
 }
 
-// drain deals out the jobs that were read before the interrupt.
+// drain distributes the jobs that were read before the interrupt.
 func (p *Pipeline) drain() {
 	for {
 		select {
@@ -339,8 +337,8 @@ func (p *Pipeline) drain() {
 	}
 }
 
-// sync waits until all lines so far are added and written, and then makes them
-// durable. Earlier, a line could be remembered that was never written.
+// sync waits until all lines so far are added and written, and then makes them durable.
+// If it did not wait, a line could be remembered that was never written.
 func (p *Pipeline) sync() {
 	p.flying.Wait()
 	j := &Job{added: make(chan struct{}, 1), Synced: make(chan struct{})}
@@ -385,7 +383,7 @@ func (p *Pipeline) deal(j *Job) {
 	}
 }
 
-// fewestLines is the least number of lines between two checks how full the filter is.
+// fewestLines is the least number of lines between two checks of how full the filter is.
 const fewestLines = 16
 
 // dealOut hands the keys of a job to the goroutines that add them.
@@ -430,7 +428,7 @@ func (p *Pipeline) addCarefully(j *Job) {
 	}
 }
 
-// stopped reports whether the output wants no more.
+// stopped reports whether the output is finished or has failed.
 func (p *Pipeline) stopped() bool {
 	select {
 	case <-p.quit:

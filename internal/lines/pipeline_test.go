@@ -15,8 +15,8 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// TestOwners: every hash has one owner, whole blocks belong to one, and the
-// shares are even.
+// TestOwners: every hash has one owner, every block belongs to one owner, and the shares
+// are even.
 func TestOwners(t *testing.T) {
 	for _, blocks := range []uint64{1, 2, 3, 5, 16, 1000, 1<<20 + 1, 1<<33 - 1} {
 		for owners := 1; owners <= maxOwners; owners++ {
@@ -53,7 +53,7 @@ type ownedSeen struct {
 func (s *ownedSeen) Blocks() uint64 { return s.n }
 
 // TestPipelineErrors: an error of the consumer ends the work at once, an error of the
-// input only after the lines before it.
+// input only after the lines before it are processed.
 func TestPipelineErrors(t *testing.T) {
 	f, err := bloom.New(1_000_000, 1e-6)
 	if err != nil {

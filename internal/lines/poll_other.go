@@ -4,5 +4,6 @@ package lines
 
 import "os"
 
-// readable is unknown without poll: every short read is then followed by a flush.
+// readable returns false, as there is no poll here: every short read is followed by a
+// flush.
 func readable(*os.File) bool { return false }

@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// readable reports whether a read from a pipe, terminal or socket returns at
-// once: there are bytes, or there will be no more. Where poll cannot tell, the
-// answer is no, which costs an early flush.
+// readable reports whether a read from a pipe, terminal or socket returns at once,
+// because bytes have arrived or the stream has ended. If poll does not know, the answer
+// is no, which costs an early flush.
 func readable(file *os.File) bool {
 	conn, err := file.SyscallConn()
 	if err != nil {

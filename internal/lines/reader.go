@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// BlockBytes is how much is read at once: enough that the system call is lost
-	// in the noise, and little enough to stay in the second-level cache until the
-	// lines are written.
+	// BlockBytes is how much is read at once: enough that the cost of the system call
+	// is negligible, and little enough to stay in the second-level cache until the lines
+	// are written.
 	BlockBytes = 256 << 10
 
-	// BatchKeys is how many lines are decided at once: what the library hashes
-	// in one go.
+	// BatchKeys is how many lines are decided at once: as many as the library hashes
+	// together.
 	BatchKeys = 1024
 
-	// keepBytes is the largest block that is reused; one that has grown larger, for
-	// a very long line, is freed.
+	// keepBytes is the size of the largest block that is reused. A block that has grown
+	// larger, for a very long line, is freed.
 	keepBytes = 4 << 20
 )
 
@@ -32,19 +32,19 @@ type blockReader struct {
 	in        *stream
 	separator byte
 	rest      []byte // the beginning of a line, after the last block
-	err       error  // of the last Read, kept until the lines before it are out
+	err       error  // of the last Read, kept until the lines before it are returned
 
-	// beforeWait is called before a Read that may wait for the writer of the
-	// stream, so that what was decided so far can be output.
+	// beforeWait is called before a Read that may wait for the stream's writer, so that
+	// the lines decided so far can be written.
 	beforeWait func() error
 }
 
-// next returns a block of at least one whole line, each with its separator. The
-// block is in buffer, or in a larger one if a line is longer. A last line without a
-// separator gets one. Whole lines are returned as soon as reading more might wait.
+// next returns a block of at least one whole line, each with its separator. The block is
+// in buffer, or in a larger one if a line is longer. If the last line has no separator,
+// next appends one. Whole lines are returned as soon as reading more might wait.
 //
-// After the last block comes io.EOF. A read error comes after the whole lines
-// before it; the line it cut off is dropped.
+// After the last block, next returns io.EOF. It returns a read error after the whole
+// lines before the error; the incomplete line is dropped.
 func (r *blockReader) next(buffer []byte) ([]byte, error) {
 	buffer = append(buffer[:0], r.rest...)
 	r.rest = r.rest[:0]
@@ -80,8 +80,8 @@ func (r *blockReader) next(buffer []byte) ([]byte, error) {
 	return buffer[:whole], nil
 }
 
-// lastSeparator is bytes.LastIndexByte, which is slow if there is none: the usual
-// case inside a line of many megabytes.
+// lastSeparator is bytes.LastIndexByte, but fast if there is no separator, which is the
+// usual case inside a line of many megabytes.
 func lastSeparator(b []byte, separator byte) int {
 	first := bytes.IndexByte(b, separator)
 	if first < 0 {

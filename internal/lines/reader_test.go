@@ -12,8 +12,7 @@ import (
 	"testing/iotest"
 )
 
-// inPieces returns its pieces one Read at a time, as a slow pipe does, and
-// then err.
+// inPieces returns its pieces, one per Read, as a slow pipe does, and then err.
 type inPieces struct {
 	pieces []string
 	err    error
@@ -30,7 +29,7 @@ func (r *inPieces) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// wantLines cuts as plainly as can be.
+// wantLines splits s in the simplest way.
 func wantLines(s string) []string {
 	if s == "" {
 		return nil
@@ -38,8 +37,8 @@ func wantLines(s string) []string {
 	return strings.Split(strings.TrimSuffix(s, "\n"), "\n")
 }
 
-// readAll reads all lines through blockReader and split, with a block of
-// this many bytes and a batch of two lines, and checks that text and keys agree.
+// readAll reads all lines through blockReader and split, with blocks of this many bytes
+// and batches of two lines, and checks that text and keys agree.
 func readAll(t *testing.T, in *stream, block int, beforeWait func() error) (lines []string, err error) {
 	t.Helper()
 	r := &blockReader{in: in, separator: '\n', beforeWait: beforeWait}
@@ -70,8 +69,8 @@ func always() bool         { return true }
 func doNothing() error     { return nil }
 func ignoreProgress(n int) {}
 
-// TestEverySplit cuts small inputs at every set of places, each piece coming
-// alone, into blocks shorter and longer than the lines.
+// TestEverySplit cuts small inputs into pieces in every possible way, and reads them
+// into blocks shorter and longer than the lines.
 func TestEverySplit(t *testing.T) {
 	inputs := []string{"", "\n", "a", "a\n", "\n\n", "a\nb", "ab\n\nc\n", "abcdefg\nh", "a\r\nbc\n", "\x00\xff\nb", "abcdefghij"}
 	for _, input := range inputs {
@@ -100,7 +99,7 @@ func TestEverySplit(t *testing.T) {
 	}
 }
 
-// TestLongLines reads lines around and far beyond the block.
+// TestLongLines reads lines about as long as the block, and much longer ones.
 func TestLongLines(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	var input strings.Builder
@@ -122,7 +121,7 @@ func TestLongLines(t *testing.T) {
 	}
 }
 
-// TestReadError keeps the lines before an error, and drops the one it cut off.
+// TestReadError: the lines before an error are returned, the one it cut off is dropped.
 func TestReadError(t *testing.T) {
 	broken := errors.New("broken")
 	in := &stream{Reader: &inPieces{[]string{"a\nb", "c\nde"}, broken}, ready: always}
@@ -132,8 +131,8 @@ func TestReadError(t *testing.T) {
 	}
 }
 
-// TestNothingHeldBack has a writer that waits: before every Read that may
-// wait, all whole lines so far must be out and beforeWait called.
+// TestNothingHeldBack has a writer that waits: before every Read that may wait, all whole
+// lines so far must have been returned, and beforeWait called.
 func TestNothingHeldBack(t *testing.T) {
 	var log []string
 	pieces := []string{"a\nb\nc", "d", "\n", "e\n"}

@@ -29,8 +29,8 @@ type Reporter struct {
 	shown bool
 }
 
-// NewReporter prepares a bar for reading the sources. printing says that lines go to
-// stdout meanwhile: on the same terminal the two would mix.
+// NewReporter prepares a bar for reading the sources. printing means that lines are
+// written to stdout meanwhile: on the same terminal, the bar and the lines would mix.
 func NewReporter(stderr, stdout io.Writer, printing bool, sources []*Source) *Reporter {
 	t := &Reporter{to: stderr}
 	if !IsTerminal(stderr) || printing && IsTerminal(stdout) {
@@ -50,7 +50,7 @@ func NewReporter(stderr, stdout io.Writer, printing bool, sources []*Source) *Re
 	return NewBar(stderr, total)
 }
 
-// NewBar is a Reporter with a progress bar for total bytes, -1 if that is unknown.
+// NewBar returns a Reporter with a progress bar for total bytes, -1 if that is unknown.
 func NewBar(to io.Writer, total int64) *Reporter {
 	now := time.Now()
 	t := &Reporter{to: to, start: now, drawn: now}
@@ -68,7 +68,7 @@ func NewBar(to io.Writer, total int64) *Reporter {
 	return t
 }
 
-// Read counts bytes of the sources, and draws the bar when it is time.
+// Read counts n bytes read from the sources, and draws the bar if it is due.
 func (t *Reporter) Read(n int) {
 	t.Lock()
 	defer t.Unlock()
@@ -123,8 +123,8 @@ func (t *Reporter) Warn(format string, args ...any) {
 	t.Say("warning: %s", human.Error(fmt.Sprintf(format, args...)))
 }
 
-// IsTerminal reports whether a stream is a terminal: a person reads what is written to
-// it, or types what is read from it.
+// IsTerminal reports whether a stream is a terminal, so that a person reads its output or
+// types its input.
 func IsTerminal(w any) bool {
 	file, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(file.Fd()))

@@ -11,13 +11,13 @@ import (
 // A Source is where lines come from: a file, or standard input.
 type Source struct {
 	path    string
-	stdin   io.Reader // in place of a path
+	stdin   io.Reader // instead of a path
 	Regular bool
 	Bytes   int64       // left to read, of a regular file
 	info    fs.FileInfo // nil if it is not a file
 }
 
-// Name is the source's name in messages.
+// Name returns the source's name for messages.
 func (s *Source) Name() string {
 	if s.stdin != nil {
 		return "standard input"
@@ -77,7 +77,7 @@ func FindOne(path string, stdin io.Reader) (*Source, error) {
 	return s, nil
 }
 
-// FileError puts the file first and then what is wrong with it, as grep does.
+// FileError formats an error as grep does: first the file, then what is wrong with it.
 func FileError(name string, err error) error {
 	var pathError *fs.PathError
 	if errors.As(err, &pathError) {
@@ -90,7 +90,7 @@ func FileError(name string, err error) error {
 type stream struct {
 	io.Reader // the source's contents, decompressed
 
-	// ready reports whether the next Read certainly does not wait.
+	// ready reports whether the next Read is certain not to wait.
 	ready func() bool
 	close func()
 }

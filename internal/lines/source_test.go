@@ -7,13 +7,13 @@ import (
 	"testing/iotest"
 )
 
-// TestHeads tells formats apart by their first bytes, in one piece or byte by
-// byte, and reads no further than the answer needs.
+// TestHeads: formats are recognised by their first bytes, in one piece or byte by byte,
+// and no more bytes are read than necessary.
 func TestHeads(t *testing.T) {
 	for _, test := range []struct {
 		input      string
 		gzip, zstd bool
-		read       int // when it comes byte by byte
+		read       int // if the input comes byte by byte
 	}{
 		{"", false, false, 0},
 		{"\n", false, false, 1},

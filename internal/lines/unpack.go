@@ -12,8 +12,8 @@ import (
 )
 
 // The first bytes of compressed files. A zstd file may begin with skippable frames, as
-// those of pzstd do; the low four bits of their first byte are free. The fourth byte
-// of a bzip2 file is a digit.
+// those of pzstd do; the low four bits of their first byte are arbitrary. The fourth
+// byte of a bzip2 file is a digit.
 var (
 	gzipMagic  = []byte{0x1f, 0x8b, 8}
 	zstdMagic  = []byte{0x28, 0xb5, 0x2f, 0xfd}
@@ -30,7 +30,7 @@ func isZstd(head []byte) bool {
 	return bytes.HasPrefix(head, zstdMagic) || len(head) >= len(skipMagic) && beginsSkip(head)
 }
 
-// beginsSkip reports whether a skippable frame may begin like this.
+// beginsSkip reports whether a skippable frame may begin with head.
 func beginsSkip(head []byte) bool {
 	n := min(len(head), len(skipMagic))
 	return n > 0 && head[0]&0xf0 == skipMagic[0] && bytes.Equal(head[1:n], skipMagic[1:n])
@@ -98,9 +98,9 @@ func unpack(raw io.Reader) (unpacked io.Reader, closePacking func(), err error) 
 	return whole, nil, nil
 }
 
-// readHead reads enough bytes to recognise the format. It stops as soon as the format
-// is known, or no compressed file continues like this, so as not to wait on a slow
-// pipe for a second line while holding back the first.
+// readHead reads enough bytes to recognise the format. It stops as soon as the format is
+// known, or no compressed file begins like this; otherwise it could wait on a slow pipe
+// for a second line while holding back the first.
 func readHead(r io.Reader) ([]byte, error) {
 	head := make([]byte, 0, magicBytes)
 	for len(head) < magicBytes && !isGzip(head) && !isZstd(head) && !isXz(head) {
@@ -146,7 +146,7 @@ func newGzipReader(r io.Reader) (*gzipReader, error) {
 func (g *gzipReader) Read(b []byte) (int, error) {
 	n, err := g.member.Read(b)
 	if n > 0 && err == io.EOF {
-		err = nil // it will come again
+		err = nil // the next Read will return it again
 	}
 	if err != io.EOF {
 		return n, err

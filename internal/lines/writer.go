@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// outputBytes is how much is written at once: as much as a pipe holds.
+// outputBytes is how much is written at once: what a pipe holds.
 const outputBytes = 64 << 10
 
 // A Writer writes the selected lines of jobs.
@@ -40,8 +40,8 @@ func (w *Writer) Write(j *Job, want bool) error {
 
 func (w *Writer) Flush() error { return w.To.Flush() }
 
-// RefuseLoop refuses to read the file that the lines are written to: each line would
-// come back as input for ever.
+// RefuseLoop refuses to read the file to which the lines are written: each line would
+// come back as input, forever.
 func RefuseLoop(printing bool, stdout io.Writer, sources []*Source) error {
 	file, ok := stdout.(*os.File)
 	if !printing || !ok {
