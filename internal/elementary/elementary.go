@@ -1,28 +1,30 @@
 // Package elementary has the elementary functions, such as exp and log, with the
 // same result to the last bit on every processor.
 //
-// Those of package math differ in the last bits: some have an assembly of their
-// own, which may even look at what the CPU can do, and in the others the compiler
-// may fuse x*y + z into one operation that rounds once, as it does on arm64,
-// s390x, ppc64le and riscv64, and not on amd64 or 386. A filter's size comes from
-// its rate, and the rate stands in its file, so there a bit is a difference.
+// The results of package math differ between processors in the last bits. Some of its
+// functions are in assembly on some processors, and may even choose by what the CPU
+// supports. In the others the compiler may fuse x*y + z into one operation that rounds
+// once: it does so on arm64, s390x, ppc64le and riscv64, but not on amd64 or 386. A
+// filter's size comes from its rate, and its file contains the rate, so a single bit
+// matters.
 //
-// Two things keep the results equal. The algorithms here are fixed: plain Go, and
-// math.FMA where an operation is to be fused. And each product that is added to
-// something, or doubled, which the compiler does by adding it to itself, stands in a
-// conversion, float64(x*y) + z, because Go fuses nothing across one. From package math only functions are used whose result IEEE 754
-// defines exactly: Sqrt, FMA, RoundToEven and those that take a number apart or
-// put it together.
+// Two things keep the results equal. First, the algorithms here are fixed: plain Go, and
+// math.FMA where an operation is to be fused. Second, each product that is added to
+// something is wrapped in a conversion, float64(x*y) + z, because Go fuses nothing
+// across a conversion. The same holds for a product that is doubled, since the compiler
+// doubles by adding a number to itself. Of package math, only functions are used whose
+// results IEEE 754 defines exactly: Sqrt, FMA, RoundToEven, and those that take a number
+// apart or put it together.
 //
-// The results are those of Go 1.26 on amd64 with FMA, with which the first files
-// were made, and are off by one unit in the last place at most, here and there.
-// They are frozen with the files: see the test.
+// The results are those of Go 1.26 on amd64 with FMA, with which the first files were
+// made, and are sometimes off by one unit in the last place. They are frozen with the
+// files: see the test.
 //
-// The algorithms are those of Go's package math, under the licence in LICENSE, and
-// of the sources that it names.
+// The algorithms are those of Go's package math, under the licence in LICENSE, and of
+// the sources that it names.
 //
-// Arguments are those that sizing and reports have: not NaN, and where a function
-// says so, of a range.
+// Arguments are such as sizing and reports have: never NaN, and where a function says
+// so, limited to a range.
 package elementary
 
 import "math"
@@ -37,14 +39,14 @@ const (
 )
 
 // Exp is e^x. It follows N. Shibata, "Efficient evaluation methods of elementary
-// functions suitable for SIMD computation" (2010), as Go's exp_amd64.s does: take
-// out whole powers of two, divide by 16, add up eight terms of the Taylor series of
-// e^r - 1, and square four times by (e^r - 1)(e^r + 1) = e^2r - 1.
+// functions suitable for SIMD computation" (2010), as Go's exp_amd64.s does: factor out
+// a power of two, divide the rest by 16, sum eight terms of the Taylor series of e^r - 1,
+// and square four times by (e^r - 1)(e^r + 1) = e^2r - 1.
 func Exp(x float64) float64 {
 	switch {
 	case x > 7.09782712893384e+02:
 		return math.Inf(1)
-	case x < -746: // below half of the least float64
+	case x < -746: // below half the least float64
 		return 0
 	}
 	k := math.RoundToEven(math.Log2E * x)
@@ -65,7 +67,7 @@ func Exp(x float64) float64 {
 	return math.Ldexp(math.FMA(r, 2+r, 1), int(k))
 }
 
-// Log is the natural logarithm of x > 0, after FreeBSD's e_log.c: see that of
+// Log is the natural logarithm of x > 0, after FreeBSD's e_log.c; its notice is that of
 // Log1p. For x = 0 it is -Inf.
 func Log(x float64) float64 {
 	switch {
@@ -91,8 +93,8 @@ func Log(x float64) float64 {
 	return float64(k*logLn2High) - ((half - (float64(s*(half+rest)) + float64(k*logLn2Low))) - f)
 }
 
-// Log2 is the logarithm of x > 0 to the base of 2, exact where x is a power of 2.
-// Just above 1 it has only the digits that come before 1e-16.
+// Log2 is the logarithm of x > 0 to base 2, exact if x is a power of 2. Just above 1 only
+// its digits before 1e-16 are right.
 func Log2(x float64) float64 {
 	fraction, exponent := math.Frexp(x)
 	if fraction == 0.5 {
@@ -101,8 +103,8 @@ func Log2(x float64) float64 {
 	return float64(Log(fraction)*(1/math.Ln2)) + float64(exponent)
 }
 
-// Power is x^n for x >= 0, by squaring. It keeps the powers of two apart, so that
-// nothing on the way is too small or too large.
+// Power is x^n for x >= 0, by squaring. It keeps the powers of two separate, so that no
+// intermediate result is too small or too large.
 func Power(x float64, n uint64) float64 {
 	if n == 0 || x == 1 {
 		return 1
@@ -115,7 +117,7 @@ func Power(x float64, n uint64) float64 {
 	square, exponent := math.Frexp(x)
 	for ; n != 0; n >>= 1 {
 		if exponent < -most || exponent > most {
-			resultExponent += exponent // no digits count any more
+			resultExponent += exponent // the digits no longer matter
 			break
 		}
 		if n&1 == 1 {
@@ -132,8 +134,8 @@ func Power(x float64, n uint64) float64 {
 	return math.Ldexp(result, resultExponent)
 }
 
-// LogFactorial is log n! for a whole number n >= 0: below 7 by the product, above
-// by Stirling's series, as FreeBSD's e_lgamma_r.c has it for log gamma(n+1).
+// LogFactorial is log n! for an integer n >= 0: the product below 7, Stirling's series
+// above, as in FreeBSD's e_lgamma_r.c for log gamma(n+1).
 func LogFactorial(n float64) float64 {
 	if n < 7 {
 		product := 1.
@@ -149,7 +151,7 @@ func LogFactorial(n float64) float64 {
 	return float64((x-0.5)*(Log(x)-1)) + (4.18938533204672725052e-01 + float64(z*series))
 }
 
-// Hypot is sqrt(x^2 + y^2), without overflow on the way.
+// Hypot is sqrt(x^2 + y^2), without intermediate overflow.
 func Hypot(x, y float64) float64 {
 	x, y = math.Abs(x), math.Abs(y)
 	small, large := min(x, y), max(x, y)

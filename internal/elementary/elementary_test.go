@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// functions are all of the package, each with its twin in package math, what to
-// try it on, and the digest of its results, which is the same on every processor.
-// Files and sizes rest on these digests: they are never changed.
+// functions are all functions of the package, each with its twin in package math, the
+// arguments to try it on, and the digest of its results, which is the same on every
+// processor. Files and sizes depend on these digests: they are never changed.
 var functions = []struct {
 	name     string
 	our, std func(x float64) float64
@@ -44,16 +44,15 @@ func logFactorial(n float64) float64 {
 	return y
 }
 
-// A second argument follows from the first: some n up to a thousand, and a number
-// of the same size.
+// A second argument is derived from the first: some n up to a thousand, and a number of
+// the same size.
 func power(x float64) float64      { return Power(x, math.Float64bits(x)%1000) }
 func powerOfStd(x float64) float64 { return math.Pow(x, float64(math.Float64bits(x)%1000)) }
 func hypot(x float64) float64      { return Hypot(x, second(x)) }
 func hypotOfStd(x float64) float64 { return math.Hypot(x, second(x)) }
 func second(x float64) float64     { return -math.Float64frombits(math.Float64bits(x) ^ 0x123456789abcd) }
 
-// TestSameEverywhere: the results are the frozen ones, on whatever processor this
-// runs.
+// TestSameEverywhere: the results are the frozen ones on every processor.
 func TestSameEverywhere(t *testing.T) {
 	for _, f := range functions {
 		t.Run(f.name, func(t *testing.T) {
@@ -70,8 +69,8 @@ func TestSameEverywhere(t *testing.T) {
 	}
 }
 
-// TestLikeMath: package math, which is off by less than one unit in the last
-// place, has the same results but for a few such units.
+// TestLikeMath: the results differ by at most a few units in the last place from those of
+// package math, which are off by less than one.
 func TestLikeMath(t *testing.T) {
 	for _, f := range functions {
 		t.Run(f.name, func(t *testing.T) {
@@ -84,10 +83,10 @@ func TestLikeMath(t *testing.T) {
 				case "Power":
 					tolerance *= 20 // squaring doubles the error each time
 				case "Log2":
-					tolerance = max(tolerance, 1e-15) // just above 1, log2 of the half cancels with 1
+					tolerance = max(tolerance, 1e-15) // just above 1, the log2 of the fraction cancels with the exponent 1
 				}
 				if math.IsInf(want, 1) && x > 709 {
-					continue // math.Exp gives up on amd64 a little before float64 does
+					continue // on amd64, math.Exp returns Inf a little too early
 				}
 				if got != want && !(math.Abs(got-want) <= tolerance) {
 					t.Fatalf("%s(%v) = %v, math has %v", f.name, x, got, want)

@@ -2,8 +2,7 @@ package elementary
 
 import "math"
 
-// Log1p and Expm1 follow FreeBSD's s_log1p.c and s_expm1.c, of which this is the
-// notice:
+// Log1p and Expm1 follow FreeBSD's s_log1p.c and s_expm1.c, which have this notice:
 //
 //	Copyright (C) 1993 by Sun Microsystems, Inc. All rights reserved.
 //
@@ -16,7 +15,7 @@ import "math"
 //
 //	log(1+f) = log(1+s) - log(1-s) = 2s + 2/3 s^3 + 2/5 s^5 ... = f - f^2/2 + s (f^2/2 + R)
 //
-// where R, a polynomial of s^2 without a constant term, is off by 2^-58.45 at most.
+// where R, a polynomial in s^2 without a constant term, is off by at most 2^-58.45.
 var logSeries = [7]float64{
 	6.666666666666735130e-01, 3.999999999940941908e-01, 2.857142874366239149e-01, 2.222219843214978396e-01,
 	1.818357216161805012e-01, 1.531383769920937332e-01, 1.479819860511658591e-01,
@@ -28,7 +27,7 @@ const (
 	mantissaMask = 1<<mantissaBits - 1
 )
 
-// Log1p is log(1+x) for x >= -1, with all its digits where x is small.
+// Log1p is log(1+x) for x >= -1, to full precision if x is small.
 func Log1p(x float64) float64 {
 	const sqrt2Mantissa = 0x6a09e667f3bcd
 	switch size := math.Abs(x); {
@@ -41,7 +40,7 @@ func Log1p(x float64) float64 {
 	case x > math.Sqrt2/2-1 && x < math.Sqrt2-1:
 		return logNear(0, x, 0)
 	}
-	u, lost := x, 0. // u is 1+x, but for what its rounding has lost, as a share of u
+	u, lost := x, 0. // u is 1+x, rounded; lost is what the rounding lost, relative to u
 	if x < 0x1p53 {
 		u = 1 + x
 		if u >= 2 {
@@ -74,7 +73,7 @@ func logNear(k, f, lost float64) float64 {
 	return float64(k*logLn2High) - ((half - (float64(s*(half+rest)) + (float64(k*logLn2Low) + lost))) - f)
 }
 
-// Expm1 is e^x - 1, with all its digits where x is small.
+// Expm1 is e^x - 1, to full precision if x is small.
 func Expm1(x float64) float64 {
 	switch size := math.Abs(x); {
 	case x > 7.09782712893383973096e+02:
@@ -94,11 +93,11 @@ func Expm1(x float64) float64 {
 	return expNear(high-low, high-(high-low)-low, int(k))
 }
 
-// expNear is 2^k e^(x+lost) - 1 for x between -ln(2)/2 and ln(2)/2. It rests on
+// expNear is 2^k e^(x+lost) - 1 for x between -ln(2)/2 and ln(2)/2. It is based on
 //
 //	r (e^r + 1)/(e^r - 1) = 2 + r^2/6 - r^4/360 ...
 //
-// whose right side is near to a polynomial of r^2.
+// whose right side is close to a polynomial in r^2.
 func expNear(x, lost float64, k int) float64 {
 	halfX := float64(0.5 * x)
 	half := float64(x * halfX)
@@ -117,7 +116,7 @@ func expNear(x, lost float64, k int) float64 {
 		return -2 * (e - (x + 0.5))
 	case k == 1:
 		return 1 + float64(2*(x-e))
-	case k <= -2 || k > 56: // the 1 counts for little, or for nothing
+	case k <= -2 || k > 56: // the 1 hardly matters, or not at all
 		return math.Ldexp(1-(e-x), k) - 1
 	case k < 20:
 		return math.Ldexp(1-math.Ldexp(1, -k)-(e-x), k)

@@ -2,14 +2,14 @@ package rate
 
 import "github.com/bloomery/bloom/internal/elementary"
 
-// exactBelow is the number of bits below which the rate is computed exactly.
+// exactBelow: with fewer bits the rate is computed exactly.
 const exactBelow = 1 << 16
 
-// Classic is the expected rate of m bits with n different keys in them, each
-// of which sets k random bits, perhaps the same one more than once. The textbook's
-// (1 - (1-1/m)^(kn))^k (Bloom 1970, equation 15; Mullin 1983) replaces the number of
-// set bits by its mean, and is therefore too low (Bose et al. 2008), by 6% for 10
-// keys at 1%. As for every layout, n/2^64 is added.
+// Classic is the expected rate of m bits with n different keys. Each key sets k random
+// bits, perhaps the same one more than once. The textbook's (1 - (1-1/m)^(kn))^k (Bloom
+// 1970, equation 15; Mullin 1983) replaces the number of set bits by its mean, and is
+// therefore too low (Bose et al. 2008), by 6% for 10 keys at 1%. As for every layout,
+// n/2^64 is added.
 func Classic(n, m uint64, probes int) float64 {
 	k := float64(probes)
 	throws := float64(n) * k
@@ -21,12 +21,12 @@ func Classic(n, m uint64, probes int) float64 {
 	case m < exactBelow:
 		return min(classicExact(n*uint64(probes), float64(m), probes)+HashFloor(n), 1)
 	}
-	// Of X set bits, E[(X/m)^k] = f^k exp(k(k-1)/2 v) with the mean f of X/m and
-	// its relative variance v: X is nearly normal, and v a few millionths.
-	// The variance is that of occupied cells (Johnson and Kotz 1977, 3.8).
+	// If X bits are set, E[(X/m)^k] = f^k exp(k(k-1)/2 v), where f is the mean of X/m
+	// and v its relative variance: X is nearly normal, and v a few millionths. The
+	// variance is that of occupied cells (Johnson and Kotz 1977, 3.8).
 	x := throws / float64(m)
 	fill := -elementary.Expm1(throws * elementary.Log1p(-1/float64(m)))
-	spread := x * x * (1./2 - x/3) // for small x, where the next line has no digits
+	spread := x * x * (1./2 - x/3) // for small x, where the formula below loses all digits
 	if x > 1e-3 {
 		clear := elementary.Exp(-x)
 		spread = clear * (1 - float64((1+x)*clear))
@@ -40,13 +40,13 @@ func Classic(n, m uint64, probes int) float64 {
 //
 //	left(u, t) = (1-u/m) left(u, t-1) + u/m left(u-1, t-1),  left(0, t) = 1, left(u, 0) = 0
 //
-// is the chance that all u are set after t throws, and the rate is the mean of
-// left(j, throws) over j, the number of different bits of the query. Nothing
-// cancels, so all digits are good. The step is a matrix with two entries per row,
-// and its t-th power takes log2(t) squarings.
+// is the chance that all u are set after t throws. The rate is the mean of left(j, throws)
+// over j, the number of different bits of the query. Nothing cancels, so all digits are
+// good. One throw is a matrix with two entries per row, and its t-th power takes log2(t)
+// squarings.
 func classicExact(throws uint64, m float64, probes int) float64 {
 	most := int(min(float64(probes), m))
-	left := make([]float64, most+1) // after the throws that the bits so far of `throws` stand for
+	left := make([]float64, most+1) // after the throws counted by the lower bits of `throws`
 	left[0] = 1
 	step := make([][]float64, most+1) // step[u][v]: from u clear to v, in 1, 2, 4 ... throws
 	for u := range step {
@@ -58,7 +58,7 @@ func classicExact(throws uint64, m float64, probes int) float64 {
 	}
 	for ; throws > 0; throws >>= 1 {
 		if throws&1 != 0 {
-			for u := most; u >= 0; u-- { // downwards: row u needs none above u
+			for u := most; u >= 0; u-- { // downwards: element u needs none above it
 				sum := 0.
 				for v, chance := range step[u] {
 					sum += float64(chance * left[v])
@@ -88,8 +88,8 @@ func classicExact(throws uint64, m float64, probes int) float64 {
 	return rate
 }
 
-// square squares a lower triangular matrix in place, from the last row up: a row
-// needs only the rows above it and its own columns from the one being written on.
+// square squares a lower triangular matrix in place, from the last row up: an element
+// needs only the rows above it, and its own row from its column on.
 func square(a [][]float64) {
 	for u := len(a) - 1; u >= 0; u-- {
 		for v := 0; v <= u; v++ {

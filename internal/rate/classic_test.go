@@ -8,8 +8,8 @@ import (
 	"github.com/bloomery/bloom/internal/rate"
 )
 
-// TestClassicRateExact compares the exact rate with inclusion and exclusion in
-// numbers of 1,000 bits: p = sum_j P(j different bits) sum_s (-1)^s C(j,s) (1-s/m)^(kn).
+// TestClassicRateExact compares the exact rate with inclusion and exclusion, computed in
+// 1,000-bit numbers: p = sum_j P(j different bits) sum_s (-1)^s C(j,s) (1-s/m)^(kn).
 func TestClassicRateExact(t *testing.T) {
 	const prec = 1000
 	for _, tt := range []struct {
@@ -57,8 +57,8 @@ func TestClassicRateExact(t *testing.T) {
 	}
 }
 
-// TestClassicRateSeam: on both sides of exactBelow the exact rate and the one for
-// large filters are the same, for every fill and k.
+// TestClassicRateSeam: at exactBelow, the exact rate and the rate for large filters are
+// the same, for every fill and k.
 func TestClassicRateSeam(t *testing.T) {
 	for _, probes := range []int{1, 2, 7, 10, 20, 64} {
 		for _, load := range []float64{1e-4, 0.01, 0.3, math.Ln2, 2, 10} {
@@ -71,7 +71,7 @@ func TestClassicRateSeam(t *testing.T) {
 	}
 }
 
-// TestTextbookRateIsLow: what the comment on Classic says of the textbook's
+// TestTextbookRateIsLow checks what the comment on Classic says about the textbook's
 // formula.
 func TestTextbookRateIsLow(t *testing.T) {
 	const n, m, k = 10, 96, 7

@@ -1,7 +1,7 @@
 package rate
 
-// What the tests, which are outside the package because package bloom imports it,
-// must look at inside.
+// What the tests need from inside the package. They are outside it, because they import
+// package bloom, which imports this package.
 const (
 	FewBlocks  = fewBlocks
 	ExactBelow = exactBelow

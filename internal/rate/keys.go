@@ -6,13 +6,14 @@ import (
 	"github.com/bloomery/bloom/internal/elementary"
 )
 
-// Keys estimates the number of different keys from the share of bits that are
-// set, fill, where each key sets k different ones of m bits. It inverts the
-// expected fill: n keys leave a bit clear with probability (1-k/m)^n, whatever the
-// layout. The estimate is +Inf if all bits are set.
+// Keys estimates the number of different keys from fill, the share of bits that are set,
+// if each key sets k different bits out of m. It inverts the expected fill: n keys leave
+// a bit clear with probability (1-k/m)^n, in every layout. The estimate is +Inf if all
+// bits are set.
 //
-// keysError is the standard error: that of the fill, sqrt(m e^-x (1-(1+x) e^-x))
-// bits for x = kn/m, and fillError, which a sample adds, over the slope k e^-x.
+// keysError is the standard error: that of the fill, sqrt(m e^-x (1-(1+x) e^-x)) bits
+// for x = kn/m, combined with fillError if the fill is from a sample, divided by the
+// slope k e^-x.
 func Keys(fill, fillError, m, k float64) (keys, keysError float64) {
 	if fill >= 1 {
 		return math.Inf(1), math.Inf(1)
@@ -24,9 +25,8 @@ func Keys(fill, fillError, m, k float64) (keys, keysError float64) {
 	return keys, elementary.Hypot(occupancy, fillError*m) / (k * clear)
 }
 
-// KeysThrown is [Keys] where each key throws k times at m bits and may hit the
-// same bit again, so that n keys leave a bit clear with probability
-// (1-1/m)^(kn).
+// KeysThrown is [Keys] for filters in which each key throws k times at m bits and may hit
+// the same bit again, so that n keys leave a bit clear with probability (1-1/m)^(kn).
 func KeysThrown(fill, fillError, m, k float64) (keys, keysError float64) {
 	keys, keysError = Keys(fill, fillError, m, k)
 	if fill < 1 {
@@ -35,15 +35,15 @@ func KeysThrown(fill, fillError, m, k float64) (keys, keysError float64) {
 	return keys, keysError
 }
 
-// Overlap is what the bits of two filters say of the sets they hold. Package bloom
-// exports it and documents its fields.
+// Overlap is what the bits of two filters say about their sets. Package bloom exports it
+// and documents its fields.
 type Overlap struct {
 	Keys, Others, Union, Intersection, IntersectionError float64
 }
 
-// OverlapOf estimates how many keys two filters of m bits and k probes have in
-// common, from the numbers of bits set in the one, in the other, and in either
-// (Swamidass and Baldi 2007, section 2.4).
+// OverlapOf estimates how many keys two filters of m bits and k probes have in common,
+// from the numbers of bits set in F, in G, and in either (Swamidass and Baldi 2007,
+// section 2.4).
 func OverlapOf(inF, inG, inEither int, bits uint64, probes int) (o Overlap) {
 	m, k := float64(bits), float64(probes)
 	var e1, e2, e3 float64
@@ -58,7 +58,7 @@ func OverlapOf(inF, inG, inEither int, bits uint64, probes int) (o Overlap) {
 	return o
 }
 
-// Moments sums a sample for its mean and standard error.
+// Moments sums up a sample, for its mean and standard error.
 type Moments struct{ n, sum, squares float64 }
 
 // Add adds x to the sample.
@@ -68,10 +68,10 @@ func (s *Moments) Add(x float64) {
 	s.squares += float64(x * x)
 }
 
-// Mean is the sample's mean, NaN if the sample is empty.
+// Mean returns the sample's mean, NaN if the sample is empty.
 func (s *Moments) Mean() float64 { return s.sum / s.n }
 
-// StandardError is that of the mean, zero below two values.
+// StandardError returns the standard error of the mean, zero for fewer than two values.
 func (s *Moments) StandardError() float64 {
 	if s.n < 2 {
 		return 0

@@ -2,13 +2,13 @@ package rate
 
 import "github.com/bloomery/bloom/internal/elementary"
 
-// Layers combines the reports of several filters that are looked up one after the
-// other. They answer independently if no key is in two of them; otherwise the rate
-// is lower and the number of keys smaller.
+// Layers combines the reports of several filters that are looked up one after the other.
+// It assumes that no key is in two of them, so that they answer independently; otherwise
+// the true rate is lower and the true number of keys smaller.
 type Layers struct {
 	Keys, KeysError float64
 	RateError       float64
-	passed          float64 // the logarithm of the chance that no layer finds a stranger
+	passed          float64 // the logarithm of the chance that no layer finds an absent key
 }
 
 // Add adds a layer's rate and keys, each with its standard error.
@@ -19,5 +19,5 @@ func (l *Layers) Add(rate, rateError, keys, keysError float64) {
 	l.KeysError = elementary.Hypot(l.KeysError, keysError)
 }
 
-// Rate is the chance that at least one layer finds a stranger.
+// Rate returns the chance that at least one layer finds an absent key.
 func (l *Layers) Rate() float64 { return -elementary.Expm1(l.passed) }

@@ -32,7 +32,7 @@ import (
 // 2009 (JEA 14, section 3) do the same for one line; what is new here is the
 // second line, which shares `both` with the first.
 //
-// To that n/2^64 is added, for a key with the very hash of the query.
+// To this n/2^64 is added, the chance that a key has the same hash as the query.
 
 // lineMiss[K][s] is q(s).
 var lineMiss = func() (q [9][9]float64) {
@@ -46,17 +46,17 @@ var lineMiss = func() (q [9][9]float64) {
 	return q
 }()
 
-// fewBlocks: below it the number of keys in a block is taken as binomial, from it on
-// as Poisson, which overstates the rate by less than 0.2%: a fixed n has less
-// variance, and low rates come from the blocks that are fuller than most.
+// fewBlocks: with fewer blocks the number of keys in a block is taken as binomial,
+// otherwise as Poisson. Poisson overstates the rate by less than 0.2%: with a fixed n the
+// variance is smaller, and at low rates the fullest blocks contribute most.
 const fewBlocks = 1024
 
 // fullLoad is a number of keys per block that leaves no bit clear: a given bit
 // with probability e^-64 at most, so the rate is 1 to the last digit.
 const fullLoad = 1 << 17
 
-// Paired is the expected rate of a paired-line filter with n different keys, the
-// given number of blocks, and perLine (K) bits in each of a key's two lines.
+// Paired is the expected rate of a paired-line filter with n different keys, the given
+// number of blocks, and perLine (K) bits in each of a key's two lines.
 func Paired(n, blocks uint64, perLine int) float64 {
 	load := float64(n) / float64(blocks)
 	if load > fullLoad {
@@ -71,13 +71,13 @@ func Paired(n, blocks uint64, perLine int) float64 {
 	return min(rate+HashFloor(n), 1)
 }
 
-// pairedPoisson takes the keys per block as Poisson with mean load. Then both,
+// pairedPoisson takes the number of keys per block as Poisson with mean load. Then both,
 // onlyA and onlyB are independent, and p = E_both[ G(both)^2 ] with
 //
 //	G(x) = E_only[F(x+only)] = sum_s (-1)^s C(K,s) q(s)^x exp(-only*(1-q(s)))
 //
-// The signs cancel only down to G, about the root of p, so nine terms of
-// float64 are enough for every rate that the layout reaches.
+// Cancellation goes only down to G, about the square root of p, so nine terms in float64
+// are precise enough for every rate that the layout reaches.
 func pairedPoisson(load float64, perLine int) float64 {
 	both, only := load*2/56, load*12/56
 	var term [9]float64 // (-1)^s C(K,s) q(s)^x exp(...), for the current x
@@ -105,32 +105,33 @@ func pairedPoisson(load float64, perLine int) float64 {
 	return rate
 }
 
-// bulk is the range of nearly all of a Poisson or binomial count: 12 sigmas each
-// way.
+// bulk returns the range that has nearly all values of a Poisson or binomial count: 12
+// sigmas each way.
 func bulk(mean float64) (first, last float64) {
 	width := float64(12*math.Sqrt(mean)) + 30
 	return math.Floor(max(mean-width, 0)), mean + width
 }
 
-// pairedBinomial takes the keys per block as binomial, which is exact. Of the
-// N = n-x keys that are not both, each is onlyA or onlyB with probability
-// a = alpha/(1-beta), so for a given x the expectation of the product is
+// pairedBinomial takes the number of keys per block as binomial, which is exact. If x
+// keys touch both lines, each of the other N = n-x touches only A with probability
+// a = alpha/(1-beta), and only B with the same. So for a given x the expectation of the
+// product is
 //
 //	H(x) = sum_s sum_t (-1)^(s+t) C(K,s) C(K,t) (q(s) q(t))^x (1 - a u(s) - a u(t))^N,  u = 1-q
 //
-// Summed like that it loses all digits at low rates. But the base is
-// (1 - a u(s)) (1 - a u(t)) (1 - e(s) e(t)) with e = a u/(1 - a u), and expanding
-// the power of the last factor makes a sum of squares, of which few count:
+// Summed like that, it loses all digits at low rates. But the base of the N-th power is
+// (1 - a u(s)) (1 - a u(t)) (1 - e(s) e(t)) with e = a u/(1 - a u). Expanding the power
+// of the last factor gives a sum of squares, of which only the first few matter:
 //
 //	H(x) = sum_r (-1)^r C(N,r) g(r)^2
 //	g(r) = sum_s (-1)^s C(K,s) q(s)^x (1 - a u(s))^N e(s)^r
 //
-// Each g cancels only down to itself, as G does in pairedPoisson.
+// Each g loses digits only by cancelling down to g itself, as G does in pairedPoisson.
 func pairedBinomial(n, blocks float64, perLine int) float64 {
 	beta := 2 / (56 * blocks)
 	a := 12 / (56 * blocks) / (1 - beta)
 	first, last := bulk(float64(n * beta))
-	var g0, next, e [9]float64 // the terms of g(0) for the current x, and what takes them to the next
+	var g0, next, e [9]float64 // the terms of g(0) for the current x, and their factors to the next x
 	for s := 0; s <= perLine; s++ {
 		q := lineMiss[perLine][s]
 		hit := float64(a * (1 - q))
@@ -138,7 +139,7 @@ func pairedBinomial(n, blocks float64, perLine int) float64 {
 		next[s] = q / (1 - hit)
 		e[s] = hit / (1 - hit)
 	}
-	rate, weight, weights := 0., 1., 0. // weights are right up to a factor
+	rate, weight, weights := 0., 1., 0. // the weights are relative
 	for x := first; x <= min(last, n); x++ {
 		rate += float64(weight * sumOfSquares(g0, &e, n-x, perLine))
 		for s := range g0 {
@@ -150,8 +151,8 @@ func pairedBinomial(n, blocks float64, perLine int) float64 {
 	return rate / weights
 }
 
-// sumOfSquares is H(x); term holds the terms of g(0), and each step makes those
-// of the next g.
+// sumOfSquares is H(x). term holds the terms of g(0); each step computes those of the
+// next g.
 func sumOfSquares(term [9]float64, e *[9]float64, n float64, perLine int) float64 {
 	sum, signed := 0., 1. // signed is (-1)^r C(n,r)
 	for r := 0.; r <= n; r++ {
@@ -169,11 +170,11 @@ func sumOfSquares(term [9]float64, e *[9]float64, n float64, perLine int) float6
 	return sum
 }
 
-// Line is the chance that K random lanes with one random bit each are all set in
-// a line, given how many of the 64 bits of each lane are set: e_K(fills)/C(8,K),
-// with e_K the elementary symmetric polynomial. It is exact.
+// Line is the chance that one random bit in each of K random lanes of a line are all set,
+// given how many of the 64 bits of each lane are set: e_K(fills)/C(8,K), where e_K is the
+// elementary symmetric polynomial. It is exact.
 func Line(set *[8]int, perLine int) float64 {
-	var e [9]float64 // e_j of the lanes so far
+	var e [9]float64 // e[j] is e_j of the lanes so far
 	e[0] = 1
 	for _, bits := range set {
 		fill := float64(bits) / 64
@@ -184,8 +185,8 @@ func Line(set *[8]int, perLine int) float64 {
 	return e[perLine] / choose(8, perLine)
 }
 
-// Block is the chance that a query of a block finds all its bits set, given
-// [Line] of its lines: the mean of f(a) f(b) over the 56 ordered pairs of lines.
+// Block is the chance that a query of a block finds all its bits set, given f, the result
+// of [Line], for each line: the mean of f(a) f(b) over the 56 ordered pairs of lines.
 func Block(lines *[8]float64) float64 {
 	sum, squares := 0., 0.
 	for _, f := range lines {

@@ -11,10 +11,10 @@ import (
 	"github.com/bloomery/bloom/internal/rate"
 )
 
-// minRate is the least rate that the library plans paired lines for.
+// minRate is the lowest rate for which the library plans paired lines.
 const minRate = 1e-12
 
-// mustPlan is for plans that cannot be refused.
+// mustPlan returns a plan that must not be refused.
 func mustPlan(t testing.TB, c bloom.Config) bloom.Plan {
 	t.Helper()
 	p, err := c.Plan()
@@ -28,8 +28,8 @@ func near(got, want, relative float64) bool {
 	return math.Abs(got-want) <= relative*math.Abs(want)
 }
 
-// TestRateAtRises walks n up: more keys never make a better rate. Past 2^44
-// keys there is still an answer, and soon.
+// TestRateAtRises increases n: more keys never give a better rate. Beyond 2^44 keys there
+// is still an answer, and quickly.
 func TestRateAtRises(t *testing.T) {
 	long.Test(t)
 	for _, blocks := range []uint64{1, 2, 10, rate.FewBlocks - 1, rate.FewBlocks, 10_000} {
@@ -53,15 +53,15 @@ func TestRateAtRises(t *testing.T) {
 	}
 }
 
-// rateByKeys is the exact expected rate by another way than paired.go: it follows
-// how many of a query's bits are still clear in its two lines, key by key. All
-// terms are positive, so no digit is lost.
+// rateByKeys computes the exact expected rate in another way than paired.go: it follows
+// how many of a query's bits are still clear in its two lines, key by key. All terms are
+// positive, so no digit is lost.
 func rateByKeys(n, blocks uint64, perLine int) float64 {
 	beta, alpha := 2./56/float64(blocks), 12./56/float64(blocks)
 
-	// fall[u][v] is the chance that a key's touch takes the clear bits of a line
-	// from u to v. The query's lanes are the first ones; all patterns of the
-	// key's lanes are enumerated.
+	// fall[u][v] is the chance that a key reduces the query's clear bits in a line from
+	// u to v. The query's lanes are the first ones; all patterns of the key's lanes are
+	// enumerated.
 	var fall [9][9]float64
 	for u := 0; u <= perLine; u++ {
 		patterns := 0.
@@ -70,7 +70,7 @@ func rateByKeys(n, blocks uint64, perLine int) float64 {
 				continue
 			}
 			patterns++
-			chance := []float64{1} // that this many are set by the lanes so far
+			chance := []float64{1} // chance[i]: the lanes so far set i of the bits
 			for range bits.OnesCount(uint(lanes & (1<<u - 1))) {
 				next := make([]float64, len(chance)+1)
 				for set, c := range chance {
@@ -112,8 +112,8 @@ func rateByKeys(n, blocks uint64, perLine int) float64 {
 	return state[0][0]
 }
 
-// TestBinomialIsExact compares the binomial sum with the one above, from the
-// loads of a few keys to full blocks.
+// TestBinomialIsExact compares the binomial sum with rateByKeys, for loads from a few
+// keys to full blocks.
 func TestBinomialIsExact(t *testing.T) {
 	worst := 0.
 	for _, blocks := range []uint64{1, 2, 3, 10, 50, 255} {
@@ -134,7 +134,8 @@ func TestBinomialIsExact(t *testing.T) {
 	t.Logf("largest difference: %.2g", worst)
 }
 
-// TestPoissonMeetsBinomial looks at where the one takes over from the other.
+// TestPoissonMeetsBinomial compares the two around the number of blocks at which Paired
+// changes from one to the other, and above it.
 func TestPoissonMeetsBinomial(t *testing.T) {
 	worst := 0.
 	for _, blocks := range []uint64{rate.FewBlocks - 1, rate.FewBlocks, 16 * rate.FewBlocks} {
@@ -156,9 +157,9 @@ func TestPoissonMeetsBinomial(t *testing.T) {
 	}
 }
 
-// TestRowsAreFairEnough works the rate out with the lane patterns' true shares
-// of the kernel's 256 rows, where paired.go takes all patterns as alike; and the
-// rate that the bits would then show, as Report looks at all patterns alike too.
+// TestRowsAreFairEnough computes the rate with the lane patterns' true shares of the
+// kernel's 256 rows, whereas paired.go assumes equal shares. It also computes the rate
+// that Report would derive from the bits, since Report assumes equal shares, too.
 func TestRowsAreFairEnough(t *testing.T) {
 	for _, asked := range []float64{1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-9} {
 		best := mustPlan(t, bloom.Config{Keys: 1e7, Rate: asked}).Probes
@@ -184,7 +185,7 @@ func TestRowsAreFairEnough(t *testing.T) {
 	}
 }
 
-// rowShares is the share of each set of lanes in the kernel's rows.
+// rowShares returns the share of each set of lanes in the kernel's rows.
 func rowShares(perLine int) (share [256]float64) {
 	for _, row := range kernel.RowsFor(perLine) {
 		lanes := 0
@@ -207,9 +208,9 @@ func evenShares(perLine int) (share [256]float64) {
 	return share
 }
 
-// rateOfShares is pairedPoisson for lane patterns of unlike shares, in the keys
-// added and in the query: inclusion and exclusion over the sets of lanes instead
-// of their sizes.
+// rateOfShares is pairedPoisson for lane patterns of different shares, given separately
+// for added keys and queries: inclusion and exclusion over the sets of lanes instead of
+// their sizes.
 func rateOfShares(load float64, added, query [256]float64) float64 {
 	var miss, signed [256]float64
 	for set := range 256 {

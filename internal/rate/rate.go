@@ -1,17 +1,16 @@
 // Package rate holds the maths of Bloom filters as pure functions of numbers: the
-// false-positive rate that a layout is expected to have, the rate that its bits
-// show, and the number of keys that must have set them. docs/maths.md derives all
-// of it.
+// expected false-positive rate of a layout, the rate that its bits show, and the number
+// of keys that probably set them. docs/maths.md derives all of it.
 //
 //   - [Textbook] is the space that the textbook filter needs (Bloom 1970; Broder
 //     and Mitzenmacher 2004, equation 2).
 //   - [Paired] is the rate of paired lines, the default layout. It extends what
 //     Putze, Sanders and Singler 2009 (JEA 14, section 3) do for one line to two
-//     that share keys. [Line] and [Block] are the rate that its bits show.
+//     that share keys. [Line] and [Block] give the rate that its bits show.
 //   - [Split] is the rate of split blocks (the same paper, equation 3).
-//   - [Classic] is the rate of bits that lie anywhere: exact for small filters, and
-//     for large ones the textbook's (Bloom 1970, equation 15; Mullin 1983) with the
-//     correction that Bose et al. 2008 show to be missing.
+//   - [Classic] is the rate of filters whose bits may lie anywhere: exact for small
+//     filters, and for large ones the textbook's (Bloom 1970, equation 15; Mullin 1983)
+//     with the correction that Bose et al. 2008 show to be missing.
 //   - [Keys] and [KeysThrown] estimate keys from set bits (Swamidass and Baldi 2007,
 //     equation 1), with the variance of occupied cells (Johnson and Kotz 1977,
 //     equation 3.8).
@@ -19,10 +18,11 @@
 //
 // Letters are those of the literature: n keys, m bits, k probes, B blocks.
 //
-// Sizes depend on the last bit of a rate, and files hold rates. So every result is
-// the same on every processor: exp, log and the like come from package elementary,
-// whose package comment says why, and each product that is added to something
-// stands in a conversion, float64(x*y) + z, because Go may otherwise fuse the two.
+// Sizes depend on the last bit of a rate, and files hold rates. So every result must be
+// the same on every processor. Therefore exp, log and the like come from package
+// elementary, whose package comment says why, and each product that is added to
+// something is wrapped in a conversion, float64(x*y) + z, because Go may otherwise fuse
+// the two operations.
 package rate
 
 import (
@@ -31,11 +31,11 @@ import (
 	"github.com/bloomery/bloom/internal/elementary"
 )
 
-// Textbook is the number of bits per key that a textbook Bloom filter needs for
-// rate p with the best k: log2(1/p)/ln 2.
+// Textbook is the number of bits per key that a textbook Bloom filter needs for rate p
+// with the best k: log2(1/p)/ln 2.
 func Textbook(p float64) float64 { return -elementary.Log2(p) / math.Ln2 }
 
-// HashFloor is the chance that a query has the 64-bit hash of one of n keys. The
+// HashFloor is the chance that a query has the same 64-bit hash as one of n keys. The
 // rate of every layout includes it.
 func HashFloor(n uint64) float64 { return float64(float64(n) / (1 << 64)) }
 

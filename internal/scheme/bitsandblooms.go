@@ -2,9 +2,9 @@ package scheme
 
 import "github.com/twmb/murmur3"
 
-// fillBitsAndBlooms is bits-and-blooms/bloom v3 for Go: MurmurHash3 x64-128 of
-// the key, and of the key with a byte 1 after it, give four hashes; the first
-// two take turns as the start, the other two as the step.
+// fillBitsAndBlooms is bits-and-blooms/bloom v3 for Go: MurmurHash3 x64-128 of the key,
+// and of the key followed by a byte 1, give four hashes. The first two alternate as the
+// start, the other two as the step.
 func fillBitsAndBlooms(at []uint64, key []byte, m, _ uint64) {
 	var room [keyOnStack]byte
 	var h [4]uint64

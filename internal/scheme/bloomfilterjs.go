@@ -3,9 +3,9 @@ package scheme
 // Jason Davies' bloomfilter.js, which has had two families of hashes under one
 // name and format.
 
-// fillBloomFilterJS1 is what it did up to version 0.0.18: FNV-1a of 32 bits with
-// a finisher, and plain double hashing. A unit above 255 counts as two bytes.
-// Remainders have the sign of the dividend, and so may be negative on the way.
+// fillBloomFilterJS1 is the family up to version 0.0.18: 32-bit FNV-1a with a finisher,
+// and plain double hashing. A unit above 255 counts as two bytes. Remainders have the
+// sign of the dividend, so intermediate results may be negative.
 func fillBloomFilterJS1(at []uint64, key []byte, m, _ uint64) {
 	var room [unitsOnStack]uint16
 	units := appendUnits(room[:0], key)
@@ -38,9 +38,9 @@ func fnvFinished(units []uint16, seed uint32) int32 {
 	return int32(h)
 }
 
-// fillBloomFilterJS2 is what it has done since version 0.0.21: FNV-1a of 64 bits
-// that takes whole units, its halves as signed numbers modulo m, and enhanced
-// double hashing (Dillinger and Manolios 2004, section 5.2).
+// fillBloomFilterJS2 is the family since version 0.0.21: 64-bit FNV-1a over whole units,
+// whose halves are taken as signed numbers modulo m, and enhanced double hashing
+// (Dillinger and Manolios 2004, section 5.2).
 func fillBloomFilterJS2(at []uint64, key []byte, m, _ uint64) {
 	h := uint64(0xcbf29ce484222325)
 	var room [unitsOnStack]uint16

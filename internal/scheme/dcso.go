@@ -1,10 +1,10 @@
 package scheme
 
-// fillDCSO is version 1 of the filters of DCSO/bloom, which CIRCL's hashlookup
-// and MISP exchange: FNV-1 of 64 bits, then a multiplicative generator whose
-// product is truncated to 64 bits before the modulus is taken. It is not a good
-// generator (a filter of 2^20 bits, planned for 1%, answers 24% wrongly), but it is
-// the one that the files use.
+// fillDCSO is version 1 of the filters of DCSO/bloom, which CIRCL's hashlookup and MISP
+// exchange: 64-bit FNV-1, then a multiplicative generator whose product is truncated to
+// 64 bits before the modulus is taken. It is not a good generator (a filter of 2^20
+// bits, planned for 1%, gives 24% false positives), but it is the one that the files
+// use.
 func fillDCSO(at []uint64, key []byte, m, _ uint64) {
 	const (
 		modulus    = 18446744073709551557 // the largest prime below 2^64

@@ -10,8 +10,8 @@ import (
 // double hashing with its two halves (Kirsch and Mitzenmacher 2006; MITZ is
 // Guava's name for them).
 
-// fillGuava32 is MURMUR128_MITZ_32: the halves of the first 64 bits, in signed
-// 32-bit arithmetic, so that it reaches 2^31 bits at most.
+// fillGuava32 is MURMUR128_MITZ_32: the halves of the first 64 bits, in signed 32-bit
+// arithmetic, so it reaches at most 2^31 bits.
 func fillGuava32(at []uint64, key []byte, m, _ uint64) {
 	h1, _ := murmur3.SeedSum128(0, 0, key)
 	a, b := int32(h1), int32(h1>>32)
@@ -21,7 +21,7 @@ func fillGuava32(at []uint64, key []byte, m, _ uint64) {
 	}
 }
 
-// fillGuava64 is MURMUR128_MITZ_64, what Guava has made since 2014.
+// fillGuava64 is MURMUR128_MITZ_64, Guava's default since 2014.
 func fillGuava64(at []uint64, key []byte, m, _ uint64) {
 	h1, h2 := murmur3.SeedSum128(0, 0, key)
 	for i := range at {

@@ -1,8 +1,8 @@
 package scheme
 
-// The Java class that is copied from blog to blog: a BitSet of a power of two, and
-// polynomial hashes of a string's UTF-16 units, one for each of eight seeds, in
-// 32 bits that wrap around.
+// The Java class that is copied from blog to blog: a BitSet whose size is a power of two,
+// and polynomial hashes of a string's UTF-16 units, one for each of eight seeds, in
+// 32-bit arithmetic that wraps around.
 
 var javaSeeds = [...]uint32{3, 5, 7, 11, 13, 31, 37, 61}
 
@@ -21,5 +21,5 @@ func fillJavaBitSet(at []uint64, key []byte, m, _ uint64) {
 	}
 }
 
-// sizeJavaBitSet: the class has only one size.
+// sizeJavaBitSet returns the only size that the class has.
 func sizeJavaBitSet(n, p float64) (m uint64, k int) { return javaBits, len(javaSeeds) }

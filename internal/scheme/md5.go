@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// The family of k hashes that tutorials derive from one: MD5 over the key and the
-// number of the hash, the digest read as a big-endian integer of 128 bits, modulo m.
+// The k hashes that tutorials derive from one: MD5 of the key and the number of the
+// hash, the digest read as a 128-bit big-endian integer, modulo m.
 
-// keyOnStack is how long a key with its number may be without allocating.
+// keyOnStack is how long a key with its number may be without an allocation.
 const keyOnStack = 256
 
 // fillMD5IndexKey puts the number, 0 to k-1 in decimal, before the key. There is

@@ -1,10 +1,10 @@
 package scheme
 
-// The two hashes of the interactive page "Bloom Filters by Example" (llimllib),
-// whose answers many tutorials copy: MurmurHash2 over UTF-16 units and a hash
-// that its author calls FNV. Positions are modulo m; the page has m = 15.
+// The two hashes of the interactive page "Bloom Filters by Example" (llimllib), whose
+// answers many tutorials copy: MurmurHash2 over UTF-16 units, and a hash that the
+// page's author calls FNV. Positions are modulo m; the page has m = 15.
 
-// fillMurmurFNVJS: the page's FNV first, then its Murmur.
+// fillMurmurFNVJS sets the position of the page's FNV first, then that of its Murmur.
 func fillMurmurFNVJS(at []uint64, key []byte, m, _ uint64) {
 	var room [unitsOnStack]uint16
 	units := appendUnits(room[:0], key)
@@ -24,7 +24,7 @@ func fillMurmurFNVJS(at []uint64, key []byte, m, _ uint64) {
 func fnvJS(units []uint16) uint32 {
 	h := 2166136261.0
 	step := func(b byte) {
-		product := h * 16777619 // below 2^56 in size: it fits an int64
+		product := h * 16777619 // below 2^56 in magnitude: it fits an int64
 		h = float64(int32(uint32(int64(product))) ^ int32(b))
 	}
 	for _, unit := range units {

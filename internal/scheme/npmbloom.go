@@ -9,8 +9,8 @@ import (
 // The npm package bloom-filters (Callidon): the low halves of two XXH64 with
 // consecutive seeds, and enhanced double hashing.
 
-// npmSeed is the package's default seed. It adds 1 and 2 to a seed, and then uses
-// 32 bits of each.
+// npmSeed is the package's default seed. The package adds 1 and 2 to a seed, and then
+// uses 32 bits of each sum.
 const npmSeed = 0x1234567890
 
 func fillNPMBloom(at []uint64, key []byte, m, seed uint64) {
@@ -30,7 +30,7 @@ func npmHash(key []byte, seed uint64) uint64 {
 }
 
 // npmBytes encodes a string as the package's hash does: as UTF-8, except that any
-// surrogate swallows the unit after it. Bytes that are not text stay as they are.
+// surrogate swallows the unit after it. Bytes that are not text are unchanged.
 func npmBytes(key []byte) []byte {
 	if utf8.Valid(key) || !validButSurrogates(key) {
 		return key

@@ -5,8 +5,8 @@ import "encoding/binary"
 // redisSeed is RedisBloom's seed for the first of its two hashes.
 const redisSeed = 0xc6a4a7935bd1e995
 
-// RedisBloomHashes returns RedisBloom's two hashes of a key: the second has the first
-// as its seed. Bit i is (first + i*second) mod 2^64 mod m.
+// RedisBloomHashes returns RedisBloom's two hashes of a key. The first is the seed of the
+// second. Bit i is (first + i*second) mod 2^64 mod m.
 func RedisBloomHashes(key []byte) (first, second uint64) {
 	rest := murmurTail(key)
 	first = murmur64A(key, rest, redisSeed)
@@ -39,13 +39,13 @@ func murmur64A(key []byte, rest, seed uint64) uint64 {
 	return h ^ h>>47
 }
 
-// murmurTail returns the key's last bytes, those after the last whole block.
+// murmurTail returns the bytes after the key's last whole block.
 func murmurTail(key []byte) (rest uint64) {
 	n := len(key) % 8
 	switch {
-	case len(key) >= 8 && n > 0: // with bytes of the block before, which are shifted out
+	case len(key) >= 8 && n > 0: // bytes of the last block are read too, and shifted out
 		return binary.LittleEndian.Uint64(key[len(key)-8:]) >> (64 - 8*n)
-	case n >= 4: // two halves that overlap
+	case n >= 4: // two overlapping halves
 		high := uint64(binary.LittleEndian.Uint32(key[n-4:]))
 		return uint64(binary.LittleEndian.Uint32(key)) | high<<(8*n-32)
 	}

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// plainMurmur64A takes the last bytes one at a time, as MurmurHash64A is defined.
+// plainMurmur64A is MurmurHash64A as it is defined: it takes the last bytes one at a
+// time.
 func plainMurmur64A(key []byte, seed uint64) uint64 {
 	const mul = 0xc6a4a7935bd1e995
 	h := seed ^ uint64(len(key))*mul

@@ -17,7 +17,7 @@ type Scheme struct {
 	// Number identifies the scheme in files. Its meaning never changes.
 	Number uint16
 
-	// Name is for people. It is as frozen as the number.
+	// Name is for people. It never changes either.
 	Name string
 
 	// Fill sets every element of at to a position of key, 0 to m-1, in the
@@ -25,22 +25,22 @@ type Scheme struct {
 	// Bloomery's own scheme, which starts from a hash; see Stream.
 	Fill func(at []uint64, key []byte, m, seed uint64)
 
-	// Unit is what the program rounds m up to a multiple of.
+	// Unit: the program rounds m up to a multiple of it.
 	Unit uint64
 
 	// MinProbes and MaxProbes bound k.
 	MinProbes, MaxProbes int
 
-	// PowerOfTwo: the program masks with m-1, which reaches all bits only of a
+	// PowerOfTwo: the program masks with m-1, which reaches all bits only if m is a
 	// power of two.
 	PowerOfTwo bool
 
-	// MostBits is the program's limit on m, for the reason Why; zero if it has
-	// none below MaxBits.
+	// MostBits is the program's limit on m, and Why the reason for it; zero if the
+	// program has no limit below MaxBits.
 	MostBits uint64
 	Why      string
 
-	// Size is how the program sizes a filter, nil if it does not.
+	// Size sizes a filter as the program does, nil if the program does not.
 	Size func(n, p float64) (m uint64, k int)
 
 	// Seed is the program's default seed; zero if the scheme has no seed.
@@ -49,17 +49,17 @@ type Scheme struct {
 
 // Bloomery's own limits, which hold for every scheme.
 const (
-	// MaxBits is the most for which 2^19 values of our own scheme's stream fall on
-	// each position, give or take one, so that all are hit equally often.
+	// MaxBits is the largest m for which 2^19 values of our own scheme's stream, give or
+	// take one, fall on each position, so that all are hit equally often.
 	MaxBits = 1 << 45
 
-	// MaxProbes is the most that Guava's format can hold.
+	// MaxProbes is the largest k that Guava's format can hold.
 	MaxProbes = 255
 )
 
 // Numbers of the schemes. Files store them: add numbers, but never change one.
 const (
-	Custom         = 0 // the caller's; known by its name alone
+	Custom         = 0 // the caller's; identified only by its name
 	Own            = 1
 	MD5IndexKey    = 2
 	SHA256MD5      = 3

@@ -6,10 +6,10 @@ import (
 	"github.com/bloomery/bloom/internal/elementary"
 )
 
-// How programs and textbooks size a filter of n keys at rate p, with their own
-// roundings, in their own order of operations: one different digit makes another
-// filter. None of them considers what rounding k costs; see the root package's plan
-// for that. n is at least 1 and p between 0 and 1.
+// How programs and textbooks size a filter of n keys at rate p, with their own roundings
+// and order of operations: one different digit gives a different filter. None of them
+// considers what rounding k costs; the root package's plan does. n is at least 1 and p
+// between 0 and 1.
 //
 // The logarithms are those of internal/elementary, so that a size is the same on
 // every processor.
@@ -39,33 +39,33 @@ func SizeReal(n, p float64) (m uint64, k int) {
 	return whole(math.Ceil(bits)), max(probes(math.Round(hashes)), 1)
 }
 
-// SizeGuava31 is that of Guava 31.1 and 32.0.1: whole longs, k = round(m/n ln 2) of the
-// truncated m.
+// SizeGuava31 is the size in Guava 31.1 and 32.0.1: whole longs, k = round(m/n ln 2) of
+// the truncated m.
 func SizeGuava31(n, p float64) (m uint64, k int) {
 	m = guavaBits(n, p)
 	return longs(m), max(probes(math.Floor(float64(float64(m)/n*math.Ln2)+0.5)), 1)
 }
 
-// SizeGuava33 is that of Guava 33.7.1: k = round(-log2 p).
+// SizeGuava33 is the size in Guava 33.7.1: k = round(-log2 p).
 func SizeGuava33(n, p float64) (m uint64, k int) {
 	return longs(guavaBits(n, p)), max(probes(math.Floor(-elementary.Log(p)/math.Ln2+0.5)), 1)
 }
 
 func guavaBits(n, p float64) uint64 { return whole(-n * elementary.Log(p) / (math.Ln2 * math.Ln2)) }
 
-// SizeRedisBloom is that of a filter that does not scale (NONSCALING), and of each
-// link of a chain at its own rate.
+// SizeRedisBloom is the size of a filter that does not scale (NONSCALING), and of each
+// link of a chain at the link's own rate.
 func SizeRedisBloom(n, p float64) (m uint64, k int) {
 	perKey := math.Abs(elementary.Log(p) / 0.480453013918201)
 	return longs(max(whole(n*perKey), 1)), probes(math.Ceil(0.693147180559945 * perKey))
 }
 
-// SizeRedisBloomScaling is that of the first link of a chain: it gets half of
-// the rate.
+// SizeRedisBloomScaling is the size of the first link of a chain, which gets half the
+// rate.
 func SizeRedisBloomScaling(n, p float64) (m uint64, k int) { return SizeRedisBloom(n, p*0.5) }
 
-// SizeBitsAndBlooms has k = ceil(ln 2 m/n) with the rounded m: one too many where
-// p is a power of two.
+// SizeBitsAndBlooms has k = ceil(ln 2 m/n) with the rounded m: one too many if p is a
+// power of two.
 func SizeBitsAndBlooms(n, p float64) (m uint64, k int) {
 	m = whole(math.Ceil(-1 * n * elementary.Log(p) / (math.Ln2 * math.Ln2)))
 	return m, probes(math.Ceil(math.Ln2 * float64(m) / n))
@@ -77,19 +77,19 @@ func SizeDCSO(n, p float64) (m uint64, k int) {
 	return m, probes(math.Ceil(math.Ln2 * float64(m) / n))
 }
 
-// SizeBloomFilterJS rounds m up to whole buckets only after it has k.
+// SizeBloomFilterJS rounds m up to whole buckets only after computing k.
 func SizeBloomFilterJS(n, p float64) (m uint64, k int) {
 	m = whole(math.Ceil(-n * elementary.Log2(p) / math.Ln2))
 	return (m + 31) / 32 * 32, probes(math.Ceil(math.Ln2 * float64(m) / n))
 }
 
-// SizeNPMBloom is that of the npm package bloom-filters.
+// SizeNPMBloom is the size in the npm package bloom-filters.
 func SizeNPMBloom(n, p float64) (m uint64, k int) {
 	m = whole(math.Ceil(-(n * elementary.Log(p) / (math.Ln2 * math.Ln2))))
 	return m, probes(math.Ceil(float64(m) / n * math.Ln2))
 }
 
-// whole truncates to an integer; what is far above every limit stays there.
+// whole truncates x to an integer, and clamps it far above every limit.
 func whole(x float64) uint64 { return uint64(min(max(x, 0), 1<<62)) }
 
 func probes(x float64) int { return int(min(max(x, 0), 1<<30)) }

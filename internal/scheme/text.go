@@ -39,5 +39,5 @@ func appendUnits(units []uint16, key []byte) []uint16 {
 	return units
 }
 
-// unitsOnStack is how many units a scheme has room for without allocating.
+// unitsOnStack is how many units a scheme can hold without an allocation.
 const unitsOnStack = 128

@@ -1,6 +1,6 @@
-// Package sizing finds the smallest filter that keeps a false-positive rate, for
-// any layout with a formula of its rate. Letters are those of the literature: n
-// keys, rate p, m bits, k probes.
+// Package sizing finds the smallest filter that keeps a false-positive rate, for any
+// layout that has a formula for its rate. Letters are those of the literature: n keys,
+// rate p, m bits, k probes.
 package sizing
 
 import (
@@ -28,21 +28,22 @@ type Geometry struct {
 	BlockBits uint64
 	MaxBlocks uint64
 	Probes    []int   // the k to choose from, fewest first
-	MinRate   float64 // the lowest rate that the layout is planned for
+	MinRate   float64 // the lowest rate for which the layout is planned
 	Rate      func(n, blocks uint64, probes int) float64
 }
 
-// Want is what a caller asks for: two of Keys, Rate and Bits. The third follows.
+// Want is what a caller asks for. Two of Keys, Rate and Bits are given; the third
+// follows.
 type Want struct {
 	Keys   uint64  // n
 	Rate   float64 // p
-	Bits   uint64  // m, rounded down to whole blocks, at least one
+	Bits   uint64  // m, rounded down to whole blocks, but at least one block
 	Probes int     // k; zero means the best
 	Folds  uint64  // the number of blocks is made a multiple of this
 	Budget uint64  // at most this many bytes; zero means no limit
 }
 
-// Size is the size found for a Want.
+// Size is the result for a Want.
 type Size struct {
 	Keys   uint64
 	Rate   float64 // expected with n keys
@@ -120,7 +121,7 @@ func (c Want) check(g *Geometry) error {
 // folds returns the number that Blocks must be a multiple of.
 func (c Want) folds() uint64 { return max(c.Folds, 1) }
 
-// blocksWithin is the largest allowed number of blocks that c.Bits hold.
+// blocksWithin returns the largest allowed number of blocks that fit in c.Bits.
 func (c Want) blocksWithin(g *Geometry) uint64 {
 	blocks := max(c.Bits/g.BlockBits, 1)
 	return max(blocks/c.folds(), 1) * c.folds()
@@ -130,7 +131,7 @@ func (c Want) blocksWithin(g *Geometry) uint64 {
 func (c Want) findRate(g *Geometry) (Size, error) {
 	p := Size{Keys: c.Keys, Blocks: c.blocksWithin(g), Rate: 2}
 	for _, probes := range g.Probes {
-		if rate := g.Rate(c.Keys, p.Blocks, probes); rate < p.Rate*(1-1e-6) { // a difference in the last digits means nothing
+		if rate := g.Rate(c.Keys, p.Blocks, probes); rate < p.Rate*(1-1e-6) { // ignore differences in the last digits
 			p.Rate, p.Probes = rate, probes
 		}
 	}
@@ -172,7 +173,7 @@ func (c Want) findKeys(g *Geometry) (Size, error) {
 	p := Size{Blocks: c.blocksWithin(g)}
 	for _, probes := range g.Probes {
 		over := func(n uint64) bool { return g.Rate(n, p.Blocks, probes) > c.Rate }
-		n := uint64(MaxKeys) // if none is over, as at 2^33 blocks
+		n := uint64(MaxKeys) // if the rate is never exceeded, as with 2^33 blocks
 		if first := leastTrue(1, MaxKeys, over); first != 0 {
 			n = first - 1
 		}
@@ -187,9 +188,9 @@ func (c Want) findKeys(g *Geometry) (Size, error) {
 	return p, nil
 }
 
-// leastTrue returns the least i in [first, last] for which the monotone
-// predicate holds, or 0 if there is none. It gallops, as the answer is often far
-// below last.
+// leastTrue returns the least i in [first, last] for which the monotone predicate holds,
+// or 0 if there is none. It searches exponentially, as the answer is often far below
+// last.
 func leastTrue(first, last uint64, is func(uint64) bool) uint64 {
 	if first > last {
 		return 0
