@@ -1,5 +1,5 @@
 // Package chart draws curves on axes as SVG, from one template. A chart is a
-// self-contained file that follows its reader's light or dark theme.
+// self-contained file that follows the reader's light or dark theme.
 //
 // A [Figure] is a stack or a row of panels. The caller describes a panel in the units
 // of its axes; this package computes positions on the page. The template's style
@@ -26,8 +26,8 @@ type Figure struct {
 	Subtitle string
 	Panels   []Panel
 
-	// Row puts the panels side by side. They share the y axis of the first, which must
-	// fit all, and the line ends of the last, which name the lines of all.
+	// Row puts the panels side by side. They share the y axis of the first panel, which
+	// must fit all, and the line ends of the last, which name the lines of all.
 	Row bool
 
 	// Source describes where the data come from. It is in the file, but not drawn.
@@ -45,8 +45,8 @@ type Panel struct {
 	Marks  []Mark
 }
 
-// An Axis goes from From to To, upwards or rightwards. Both are finite and differ;
-// on a logarithmic axis both are above zero.
+// An Axis goes from From to To, upwards or to the right. Both are finite, and they
+// differ; on a logarithmic axis both are above zero.
 type Axis struct {
 	Label    string
 	From, To float64
@@ -54,7 +54,7 @@ type Axis struct {
 	Ticks    []Tick
 }
 
-// A Tick is a labelled place on an axis, with a line of the grid.
+// A Tick is a labelled place on an axis, with a grid line.
 type Tick struct {
 	At    float64
 	Label string
@@ -78,7 +78,7 @@ type Rule struct {
 	Label string
 }
 
-// A Mark is a dot. One with a name is what the figure is about, and has lines to both
+// A Mark is a dot. A mark with a name is the subject of the figure, and has lines to both
 // axes.
 type Mark struct {
 	Point
@@ -93,8 +93,8 @@ type Role string
 const (
 	Context Role = "context" // one of many, thin and grey, with a small label
 	Bound   Role = "bound"   // the limit for the others, dotted
-	Main    Role = "main"    // what the figure is about
-	Variant Role = "variant" // the same in another form, thinner
+	Main    Role = "main"    // the subject of the figure
+	Variant Role = "variant" // another form of Main, thinner
 	Other   Role = "other"   // what Main is compared with
 	Second  Role = "second"  // another one to compare with
 	Third   Role = "third"   // and another
@@ -130,9 +130,9 @@ var source string
 
 var page = template.Must(template.New("chart.svg").Funcs(template.FuncMap{"text": escape, "class": class}).Parse(source))
 
-// class returns a class attribute for the given names, and attributes with nearly the
+// class returns a class attribute for the given names. It adds attributes with nearly the
 // same look for programs that do not support CSS variables (librsvg) or CSS, in which
-// everything would be black. CSS overrides them.
+// everything would otherwise be black. CSS overrides these attributes.
 func class(names any) string {
 	text := fmt.Sprint(names)
 	attributes := fmt.Sprintf("class=%q", text)
@@ -173,7 +173,7 @@ var plain = func() map[string]map[string]string {
 			}
 		}
 	}
-	delete(classes["halo"], "stroke") // it would cover the letters without support for paint-order
+	delete(classes["halo"], "stroke") // without support for paint-order it would cover the letters
 	delete(classes["halo"], "stroke-width")
 	return classes
 }()

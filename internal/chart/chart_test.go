@@ -79,11 +79,11 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("the second panel's title is at %v, the first's labels reach to %v", second.Heading, first.NameY())
 	}
 	if float64(v.Height) < second.NameY()+10 {
-		t.Errorf("the page ends at %d, its last label lies at %v", v.Height, second.NameY())
+		t.Errorf("the page ends at %d, its last label is at %v", v.Height, second.NameY())
 	}
 	dot := second.Dots[0]
 	if dot.X != second.Center() || math.Abs(dot.Y-second.Middle()) > 1e-9 {
-		t.Errorf("the mark of the middle lies at %v %v, want %v %v", dot.X, dot.Y, second.Center(), second.Middle())
+		t.Errorf("the mark of the middle is at %v %v, want %v %v", dot.X, dot.Y, second.Center(), second.Middle())
 	}
 	if !dot.Main || !dot.Ruled {
 		t.Errorf("mark %+v, want one with a name, on the rule", dot)
@@ -165,7 +165,7 @@ func TestRow(t *testing.T) {
 			t.Errorf("%q reaches to %v, want on the page", end.Label, right)
 		}
 		if i > 0 && end.Y < last.Ends[i-1].Y+nameHeight-1e-9 {
-			t.Errorf("%q at %v lies over the one at %v", end.Label, end.Y, last.Ends[i-1].Y)
+			t.Errorf("%q at %v overlaps the one at %v", end.Label, end.Y, last.Ends[i-1].Y)
 		}
 	}
 	page := draw(t, f)
@@ -176,7 +176,7 @@ func TestRow(t *testing.T) {
 		}
 	}
 	if again := p.Lines[0].End; again == "" {
-		t.Error("drawing took the ends from the caller's lines")
+		t.Error("drawing removed the ends from the caller's lines")
 	}
 }
 
@@ -234,10 +234,10 @@ func TestEscape(t *testing.T) {
 	page := draw(t, Figure{Title: hostile, Subtitle: hostile, Panels: []Panel{p}})
 	text := mustBeXML(t, page)
 	if strings.Contains(page, "<script") {
-		t.Error("a tag came through")
+		t.Error("a tag was not escaped")
 	}
 	if want := 13; strings.Count(text, `<script>alert("&amp;")</script>`) != want {
-		t.Errorf("the words stand on the page %d times, want %d", strings.Count(text, "<script>"), want)
+		t.Errorf("the words appear on the page %d times, want %d", strings.Count(text, "<script>"), want)
 	}
 }
 
@@ -250,7 +250,7 @@ func TestSelfContained(t *testing.T) {
 		t.Errorf("the page has %q", bad)
 	}
 	if !strings.Contains(page, "prefers-color-scheme: dark") {
-		t.Error("no dark twin")
+		t.Error("no dark theme")
 	}
 	if again := draw(t, Figure{Title: "T", Panels: []Panel{decay()}}); again != page {
 		t.Error("drawn twice, and not the same")

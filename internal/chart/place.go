@@ -17,13 +17,13 @@ const (
 	right       = 64 // right of them: room for the line ends, at least
 	above       = 44 // above them: the panel's title
 	below       = 66 // below them: the x labels, and a gap
-	edge        = 24 // the page's margin for titles and legends
+	edge        = 24 // the page's margin next to titles and legends
 	rowHeight   = 20 // of the legend's rows
 	swatch      = 24 // the sample of a line in the legend
 	leader      = 12 // from the axes to the label of a line's end
 	letterWidth = 7.2
 	endHeight   = 11.5 // minimum distance of two labels of line ends
-	nameHeight  = 15   // the same for labels that are as large as other text
+	nameHeight  = 15   // the same for labels in the size of other text
 	gap         = 26   // between panels side by side
 )
 
@@ -55,7 +55,7 @@ type (
 		Label string
 	}
 
-	// A ruleView is a rule at height At, with its label at Y.
+	// A ruleView is a rule at height At, whose label is at Y.
 	ruleView struct {
 		At, Y float64
 		Label string
@@ -66,7 +66,7 @@ type (
 		D    string
 	}
 
-	// An endView is the label of a line's end, at Y, for a line that ends at From.
+	// An endView is the label of a line's end. It is at Y; the line ends at From.
 	endView struct {
 		Role    Role
 		From, Y float64
@@ -138,7 +138,7 @@ func (p Panel) layOut(id string, top float64) panelView {
 	return v
 }
 
-// endWidth is the width of the space to the right of the axes.
+// endWidth returns the width of the space to the right of the axes.
 func (p Panel) endWidth() float64 {
 	widest := float64(right)
 	for _, line := range p.Lines {
@@ -199,7 +199,7 @@ func (v panelView) NameY() float64  { return v.Bottom + 42 }
 func (v panelView) EndX() float64   { return v.Right + leader }
 func (e entryView) DotX() float64   { return e.X + 12 }
 
-// Class is the label's class: its line's colour, or small print.
+// Class returns the label's class: the colour of its line, or small print.
 func (e endView) Class() string {
 	if e.Role == Context {
 		return "end"
@@ -242,10 +242,10 @@ func (v *panelView) path(points []Point) (d string, end float64) {
 // spread moves labels so that they are at least distance apart, by as little as
 // possible, and keeps them above bottom.
 //
-// If i*distance is subtracted from the height of label i, labels that are as close as
-// allowed have equal heights. So the best heights are the non-decreasing sequence that
-// is closest to the line ends. Pooling adjacent violators finds it: neighbours in the
-// wrong order get their mean.
+// After subtracting i*distance from the height of label i, labels that are as close as
+// allowed have equal heights. So the best heights are the non-decreasing sequence that is
+// closest to the line ends. The pool-adjacent-violators algorithm finds it: neighbours in
+// the wrong order get their mean.
 func spread(ends []endView, bottom, distance float64) {
 	slices.SortStableFunc(ends, func(a, b endView) int { return cmp.Compare(a.From, b.From) })
 	type pool struct{ mean, size float64 }

@@ -1,5 +1,5 @@
-// Command commands prints the tables of docs/commands.md, from the server's own
-// table of commands:
+// Command commands prints the tables of docs/commands.md, from the server's own table of
+// commands:
 //
 //	go run ./internal/commands GROUP
 package main
@@ -39,6 +39,6 @@ func main() {
 	}
 }
 
-// cell and code write a text into a table of Markdown, where a bar ends a cell.
+// cell and code format a text for a Markdown table, in which a bar ends a cell.
 func cell(text string) string { return strings.ReplaceAll(text, "|", `\|`) }
 func code(text string) string { return "`" + cell(text) + "`" }

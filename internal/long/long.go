@@ -1,6 +1,6 @@
-// Package long keeps the tests that take seconds each out of a plain go test.
-// They run where the environment has BLOOMERY_TESTS=all, as in make test;
-// docs/testing.md lists what runs where.
+// Package long keeps tests that take seconds each out of a plain go test. They run if the
+// environment has BLOOMERY_TESTS=all, as in make test; docs/testing.md lists what runs
+// where.
 package long
 
 import (
@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Test skips t, unless all tests were asked for.
+// Test skips t unless all tests were requested.
 func Test(t testing.TB) {
 	t.Helper()
 	if !All() {
@@ -16,5 +16,5 @@ func Test(t testing.TB) {
 	}
 }
 
-// All reports whether all tests were asked for.
+// All reports whether all tests were requested.
 func All() bool { return os.Getenv("BLOOMERY_TESTS") == "all" }

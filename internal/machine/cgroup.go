@@ -10,16 +10,16 @@ import (
 	"strings"
 )
 
-// groupLimit returns how many bytes of memory the control groups of this process
-// allow, and the file with that limit; zero if there is no limit. It looks in both
-// versions of control groups, as a system may have both, and at every group above
-// the process's own, as their limits hold too. root is the file system from "/".
+// groupLimit returns how many bytes of memory the control groups of this process allow,
+// and the file with that limit; zero if there is no limit. It looks at both versions of
+// control groups, because a system may have both, and at every group above the process's
+// own, because their limits apply too. root is the file system from "/".
 //
-// To find a group: /proc/self/cgroup has its path in the hierarchy, and
-// /proc/self/mountinfo says which part of the hierarchy is mounted where. The path
-// begins at the root of the namespace, usually the container's, otherwise the
-// machine's: under systemd it is /system.slice/bloomery.service or the like, and the
-// root group above has no limit.
+// A group is found as follows: /proc/self/cgroup has its path in the hierarchy, and
+// /proc/self/mountinfo says which part of the hierarchy is mounted where. The path begins
+// at the root of the namespace, usually the container's, otherwise the machine's. Under
+// systemd the path is /system.slice/bloomery.service or similar, and the root group
+// above it has no limit.
 func groupLimit(root fs.FS) (limit uint64, from string) {
 	for _, at := range controlGroups(root) {
 		for dir := at.dir; ; dir = path.Dir(dir) {
@@ -37,8 +37,8 @@ func groupLimit(root fs.FS) (limit uint64, from string) {
 	return limit, from
 }
 
-// group is the directory of a control group of this process, the mount point above
-// it, and the files there that hold limits.
+// group is the directory of a control group of this process, the mount point above it,
+// and the files there that contain limits.
 type group struct {
 	dir, top string
 	files    []string
@@ -49,8 +49,8 @@ var (
 	filesV2 = []string{"memory.max", "memory.high"}
 )
 
-// controlGroups returns the memory groups of this process. A group outside the mount,
-// as in some containers, counts as the top of the mount.
+// controlGroups returns the memory groups of this process. A group outside the mount, as
+// in some containers, is replaced by the top of the mount.
 func controlGroups(root fs.FS) (groups []group) {
 	v1, v2 := groupPaths(root)
 	eachLine(root, "proc/self/mountinfo", func(line string) {
@@ -80,8 +80,8 @@ func controlGroups(root fs.FS) (groups []group) {
 	return groups
 }
 
-// groupPaths returns the paths of the process's memory groups in the hierarchies of
-// both versions, "" where it is in none.
+// groupPaths returns the paths of the process's memory groups in the hierarchies of both
+// versions, "" if it has none.
 func groupPaths(root fs.FS) (v1, v2 string) {
 	eachLine(root, "proc/self/cgroup", func(line string) {
 		// 4:memory:/path of version 1, 0::/path of version 2
@@ -97,7 +97,7 @@ func groupPaths(root fs.FS) (v1, v2 string) {
 	return v1, v2
 }
 
-// readLimit reads a limit from a file; it is false if there is none.
+// readLimit reads a limit from a file. ok is false if there is none.
 func readLimit(root fs.FS, name string) (limit uint64, ok bool) {
 	text, err := fs.ReadFile(root, strings.TrimPrefix(name, "/"))
 	if err != nil {
@@ -105,13 +105,13 @@ func readLimit(root fs.FS, name string) (limit uint64, ok bool) {
 	}
 	word := strings.TrimSpace(string(text))
 	if path.Base(name) == "memory.stat" {
-		// It has the lowest limit of all groups above, including those that a
+		// This line has the lowest limit of all groups above, including those that a
 		// container cannot see.
 		_, word, _ = strings.Cut("\n"+word, "\nhierarchical_memory_limit ")
 		word, _, _ = strings.Cut(word, "\n")
 	}
 	limit, err = strconv.ParseUint(word, 10, 64) // "max" is not a number
-	const none = 1 << 62                         // version 1 has 2^63 less a page
+	const none = 1 << 62                         // version 1 has 2^63 minus a page
 	return limit, err == nil && limit > 0 && limit < none
 }
 
@@ -125,7 +125,7 @@ func eachLine(root fs.FS, name string, do func(line string)) {
 	}
 }
 
-// unescape undoes what mountinfo does to spaces and the like: \040.
+// unescape undoes the escapes of mountinfo, such as \040 for a space.
 func unescape(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

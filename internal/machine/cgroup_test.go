@@ -5,7 +5,7 @@ import (
 	"testing/fstest"
 )
 
-// The mounts of a machine, by what is mounted in it.
+// The mounts of machines, named after what is mounted.
 const (
 	mountV2     = "29 23 0:26 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n"
 	mountV1     = "35 31 0:32 / /sys/fs/cgroup/memory rw,relatime shared:9 - cgroup cgroup rw,memory\n"
@@ -130,7 +130,7 @@ func TestGroupLimit(t *testing.T) {
 	}
 }
 
-// TestUsable: there is memory, and no more than the machine has.
+// TestUsable: there is memory, and at most what the machine has.
 func TestUsable(t *testing.T) {
 	total, from := Usable()
 	if memory := Memory(); total > memory || memory > 0 && (total < 16<<20 || from == "") {

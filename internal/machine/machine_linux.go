@@ -1,6 +1,6 @@
-// Package machine reports how much memory this process may use: what the machine has,
-// or what the control groups of a container allow. On systems other than Linux all
-// answers are zero, which means unknown.
+// Package machine reports how much memory this process may use: what the machine has, or
+// what the control groups of a container allow. On systems other than Linux all results
+// are zero, which means unknown.
 package machine
 
 import (
@@ -44,9 +44,9 @@ func Available() uint64 {
 	return 0
 }
 
-// Usable returns the memory in bytes that this process may use, and what sets that
-// limit: the machine, or the file of a control group that allows less. It returns
-// zero if unknown.
+// Usable returns the memory in bytes that this process may use, and what sets that limit:
+// the machine, or the file of a control group that allows less. It returns zero if
+// unknown.
 func Usable() (bytes uint64, from string) {
 	total := Memory()
 	if limit, from := groupLimit(os.DirFS("/")); limit != 0 && (total == 0 || limit < total) {

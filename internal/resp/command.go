@@ -10,9 +10,9 @@ import (
 // ordinary end of a batch, not a fault.
 var ErrIncomplete = errors.New("resp: command not complete yet")
 
-// A ProtocolError says why bytes are not a command. What follows them cannot be parsed,
-// so the connection must be closed; Redis first replies with "ERR " and the text of
-// Error.
+// A ProtocolError says why bytes are not a command. The bytes after them cannot be
+// parsed, so the connection must be closed; Redis first replies with "ERR " and the text
+// of Error.
 type ProtocolError string
 
 func (e ProtocolError) Error() string { return "Protocol error: " + string(e) }
@@ -29,8 +29,8 @@ const (
 	LimitCommandBytes
 )
 
-// The texts are Redis's, except for the last one: Redis silently closes a connection
-// that sends too big a command.
+// The texts are Redis's, except for the last one: Redis silently closes a connection that
+// sends too large a command.
 const (
 	errArgs             = ProtocolError("invalid multibulk length")
 	errArgsUnknown      = ProtocolError("unauthenticated multibulk length")
@@ -43,15 +43,15 @@ const (
 	errCommandBytes     = ProtocolError("too big command")
 )
 
-// Limits bound what a client can make the server hold. Fields that are zero or
-// less stand for the defaults.
+// Limits bound what a client can make the server hold. Fields that are zero or negative
+// mean the defaults.
 type Limits struct {
-	Args         int // arguments of a command, its name included; default 1,048,576
+	Args         int // arguments of a command, including its name; default 1,048,576
 	BulkBytes    int // one argument of a command that is not inline; default 512 MiB
 	InlineBytes  int // an inline command, without the LF; default 64 KiB
 	CommandBytes int // a command as it comes over the wire; default 1 GiB
 
-	// TakesPayload, if not nil, reports whether the command with a name may have an
+	// TakesPayload, if not nil, reports whether the command with this name may have an
 	// argument of PayloadBytes, if that is more than BulkBytes.
 	TakesPayload func(name []byte) bool
 	PayloadBytes int
@@ -77,7 +77,7 @@ func UnauthenticatedLimits() Limits {
 	return Limits{Args: 10, BulkBytes: 16 << 10, Unauthenticated: true}
 }
 
-// maxCountLine is the longest line with a count, without its CR LF. So long a count is
+// maxCountLine is the longest line with a count, without its CR LF. Such a long count is
 // absurd, but this is where Redis's error changes.
 const maxCountLine = 64 << 10
 
@@ -96,7 +96,7 @@ type progress struct {
 	need    int // how many bytes Next needs to make progress
 	at      int // where the next argument begins
 	left    int // how many arguments begin at or after at; 0 before the count is read
-	scanned int // up to where the current line has no end
+	scanned int // the current line does not end before this
 }
 
 // SetLimits changes the limits for the next calls of Next, as when a client has
@@ -136,8 +136,8 @@ func (p *Parser) Next(buf []byte, args [][]byte) (out [][]byte, used int, err er
 		return args, 0, ErrIncomplete
 	}
 	if p.left > 0 {
-		// Walk over what has arrived; when the command is complete, cut its arguments
-		// in one pass from the start. So a command takes at most two walks over its
+		// Skip over what has arrived; when the command is complete, slice its arguments
+		// in one pass from the start. So a command takes at most two passes over its
 		// lengths, and nothing of buf needs to be kept.
 		if _, _, err := p.arguments(buf, args, p.at, p.left, false); err != nil {
 			return args, 0, err
@@ -181,8 +181,8 @@ func (p *Parser) array(buf []byte, args [][]byte) (out [][]byte, used int, err e
 	return p.arguments(buf, args, next, count, true)
 }
 
-// arguments walks over the count arguments that begin at offset at, appends them to
-// args if keep is set, and returns where they end.
+// arguments parses the count arguments that begin at offset at, appends them to args if
+// keep is set, and returns where they end.
 func (p *Parser) arguments(buf []byte, args [][]byte, at, count int, keep bool) (out [][]byte, end int, err error) {
 	for left := count; left > 0; left-- {
 		var size, start int
@@ -198,7 +198,7 @@ func (p *Parser) arguments(buf []byte, args [][]byte, at, count int, keep bool) 
 		if size > p.limits.CommandBytes-start-len("\r\n") {
 			return args, 0, p.over(LimitCommandBytes, errCommandBytes)
 		}
-		// Redis does not check the CR LF after an argument either.
+		// Like Redis, do not check the CR LF after an argument.
 		next := start + size + len("\r\n")
 		if next > len(buf) {
 			p.at, p.left, p.need = at, left, next

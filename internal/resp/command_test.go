@@ -21,8 +21,8 @@ type client struct {
 	err      error // the ProtocolError that ended it
 }
 
-// receive adds bytes and parses the complete commands. All bytes move to another place
-// in memory first, and the old place is overwritten: the parser must not remember where
+// receive adds bytes and parses the complete commands. It first moves all bytes to
+// another place in memory and overwrites the old one: the parser must not remember where
 // they were.
 func (c *client) receive(more []byte) {
 	old := c.buf
@@ -60,7 +60,7 @@ func texts(args [][]byte) (words []string) {
 	return words
 }
 
-// String is what came out, for comparisons.
+// String formats the commands and the error, for comparisons.
 func (c *client) String() string {
 	return fmt.Sprintf("%q, error %v, %d bytes left", c.commands, c.err, len(c.buf))
 }
@@ -115,7 +115,7 @@ var grammar = []struct {
 	name, sent string
 	want       string // commands, words quoted if necessary, each after a semicolon
 	err        string // after "Protocol error: "
-	left       int    // bytes that wait for more
+	left       int    // bytes of an incomplete command
 }{
 	{"array", "*2\r\n$4\r\nECHO\r\n$2\r\nhi\r\n", `"ECHO" "hi";`, "", 0},
 	{"pipeline", "*1\r\n$4\r\nPING\r\n*1\r\n$4\r\nping\r\nPING\r\n", `"PING";"ping";"PING";`, "", 0},
@@ -287,7 +287,7 @@ func TestLimits(t *testing.T) {
 			if got := fmt.Sprint(c.err); got != want {
 				t.Errorf("error %q, want %q", got, want)
 			}
-			if len(tt.sent) < 1000 { // trying every split takes quadratic time
+			if len(tt.sent) < 1000 { // testing every split takes quadratic time
 				checkSplits(t, tt.limits, tt.sent)
 			}
 		})
@@ -308,7 +308,7 @@ func TestSetLimits(t *testing.T) {
 	}
 }
 
-// TestArgumentsDoNotOverlap appends to each argument, which must not reach the bytes
+// TestArgumentsDoNotOverlap appends to each argument, which must not change the bytes
 // after it.
 func TestArgumentsDoNotOverlap(t *testing.T) {
 	for _, sent := range []string{"*2\r\n$1\r\na\r\n$1\r\nb\r\n", "a b\r\n", "'a' \"b\"\r\n"} {
@@ -379,7 +379,7 @@ func TestSent(t *testing.T) {
 	}
 }
 
-// arrayOf returns a command as clients send it.
+// arrayOf returns a command as client libraries send it.
 func arrayOf(args []string) []byte {
 	var w resp.Writer
 	w.Array(len(args))
@@ -389,7 +389,7 @@ func arrayOf(args []string) []byte {
 	return w.Buf
 }
 
-// inlineOf returns a command as a careful person types it.
+// inlineOf returns a command as a careful person would type it.
 func inlineOf(args []string) []byte {
 	var line []byte
 	for _, arg := range args {

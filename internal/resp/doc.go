@@ -17,8 +17,8 @@
 //   - A NUL byte has no meaning. Redis waits forever on a line that has one.
 //   - A byte other than '$' before an argument is refused when it arrives, not at the
 //     end of its line.
-//   - The limit on arguments also holds for inline commands, and the one on the length
-//     of a line also for a line that arrives in one piece.
+//   - The limit on arguments also applies to inline commands, and the limit on the
+//     length of a line also to a line that arrives in one piece.
 //   - The number of arguments and the bytes of a whole command have a limit.
 //
 // A Parser, Writer or ReplyReader is for one goroutine at a time.

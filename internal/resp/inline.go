@@ -31,8 +31,8 @@ func (p *Parser) inline(buf []byte, args [][]byte) (out [][]byte, used int, err 
 }
 
 // unquote reads the word that begins at offset at, and returns it and where it ends. It
-// decodes the word in place: escapes only become shorter. It returns false for a quote
-// that is not closed, or that is closed in the middle of a word.
+// decodes the word in place, since escapes only become shorter. It returns false if a
+// quote is not closed, or is closed in the middle of a word.
 //
 // A quote may open in the middle of a word. Inside "..." the escapes are \n \r \t \b \a
 // \xHH, and a backslash before any other byte means that byte; inside '...' the only
@@ -67,7 +67,7 @@ func unquote(line []byte, at int) (word []byte, next int, ok bool) {
 	return line[at:w:w], r, quote == 0
 }
 
-// unescape returns what a backslash and c stand for.
+// unescape returns the byte that a backslash and c stand for.
 func unescape(c byte) byte {
 	switch c {
 	case 'n':

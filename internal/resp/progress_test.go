@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestProgress lets commands trickle in, byte by byte, and checks where the parser
-// would continue: at the incomplete argument, and in an open line at its end. So only
-// the bytes of one length are read twice before the command is complete.
+// TestProgress lets commands trickle in, byte by byte, and checks where the parser would
+// continue: at the incomplete argument, or at the end of an incomplete line. So before
+// the command is complete, only the bytes of one length are read twice.
 func TestProgress(t *testing.T) {
 	t.Run("arguments", func(t *testing.T) {
 		var w Writer
@@ -34,7 +34,7 @@ func TestProgress(t *testing.T) {
 			t.Errorf("complete: %d arguments, %d bytes, error %v, want 1000, %d, none", len(args), used, err, len(w.Buf))
 		}
 		if p.progress != (progress{}) {
-			t.Errorf("behind the command: progress %+v, want none", p.progress)
+			t.Errorf("after the command: progress %+v, want none", p.progress)
 		}
 	})
 	for name, line := range map[string][]byte{

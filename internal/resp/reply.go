@@ -60,15 +60,15 @@ type Reply struct {
 	Attributes []Reply
 }
 
-// ReplyLimits bound what a server can make a reader hold. Fields that are zero or less
-// mean those of [DefaultReplyLimits].
+// ReplyLimits bound what a server can make a reader hold. Fields that are zero or
+// negative mean those of [DefaultReplyLimits].
 type ReplyLimits struct {
 	Bytes int // a reply as it comes over the wire
-	Items int // replies in a reply, however deep
-	Depth int // replies around a reply
+	Items int // replies in a reply, at any depth
+	Depth int // how deep replies may be nested
 }
 
-// DefaultReplyLimits leave room for Redis's longest string.
+// DefaultReplyLimits allow Redis's longest string.
 var DefaultReplyLimits = ReplyLimits{Bytes: 1 << 30, Items: 1 << 20, Depth: 32}
 
 // maxReplyLine is the longest line of a reply, with its CR LF.
@@ -95,9 +95,9 @@ func NewReplyReader(in io.Reader, limits ReplyLimits) *ReplyReader {
 }
 
 // Read returns the next reply. At the end of the stream the error is io.EOF, in the
-// middle of a reply io.ErrUnexpectedEOF; otherwise it is that of the stream, or wraps
-// [ErrReply] or [ErrReplyLimit]. Memory is allocated as the reply arrives, never for
-// what it claims to hold.
+// middle of a reply io.ErrUnexpectedEOF. Any other error is that of the stream, or wraps
+// [ErrReply] or [ErrReplyLimit]. Memory is allocated as the reply arrives, never for what
+// it claims to hold.
 func (r *ReplyReader) Read() (Reply, error) {
 	if _, err := r.in.Peek(1); err != nil {
 		return Reply{}, err
@@ -139,8 +139,8 @@ func (r *ReplyReader) read() (Reply, error) {
 	}
 }
 
-// fill reads the rest of a reply, according to its kind. line is what follows the first
-// byte.
+// fill reads the rest of a reply, according to its kind. line is the first line after its
+// first byte.
 func (r *ReplyReader) fill(reply *Reply, line []byte) error {
 	ok := true
 	var err error
@@ -240,8 +240,7 @@ func (r *ReplyReader) items(reply *Reply, line []byte, each int) error {
 	return nil
 }
 
-// line returns the next line without its CR LF. It is overwritten by the next
-// read.
+// line returns the next line without its CR LF. The next read overwrites it.
 func (r *ReplyReader) line() ([]byte, error) {
 	line, err := r.in.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {
@@ -261,7 +260,7 @@ func (r *ReplyReader) line() ([]byte, error) {
 	return text[:len(text)-1], nil
 }
 
-// bytes reads n bytes. It makes room as they arrive.
+// bytes reads n bytes. It allocates memory as they arrive.
 func (r *ReplyReader) bytes(n int) ([]byte, error) {
 	var text []byte
 	for len(text) < n {

@@ -61,7 +61,7 @@ func TestReply(t *testing.T) {
 				}
 			}
 			if _, err := r.Read(); err != io.EOF {
-				t.Errorf("behind it: error %v, want %v", err, io.EOF)
+				t.Errorf("after it: error %v, want %v", err, io.EOF)
 			}
 			for cut := 1; cut < len(tt.wire); cut++ {
 				if got, err := read(resp.ReplyLimits{}, tt.wire[:cut]); err != io.ErrUnexpectedEOF {
@@ -132,7 +132,7 @@ func TestReplyErrors(t *testing.T) {
 	}
 }
 
-// TestReplyClaims reads replies that claim as much as the limits allow and end there.
+// TestReplyClaims reads replies that claim as much as the limits allow, but end there.
 func TestReplyClaims(t *testing.T) {
 	for _, wire := range []string{"$1073741000\r\n", "*1048576\r\n", "%524288\r\n", strings.Repeat("*1000\r\n", 32)} {
 		var before, after runtime.MemStats
@@ -192,7 +192,7 @@ func write(w *resp.Writer, reply resp.Reply) {
 	}
 }
 
-// TestRecorded reads RedisBloom's replies and writes them again.
+// TestRecorded reads recorded replies of RedisBloom and writes them again.
 func TestRecorded(t *testing.T) {
 	text, err := os.ReadFile("testdata/replies.txt")
 	if err != nil {
@@ -290,7 +290,7 @@ func TestReplyRoundTrip(t *testing.T) {
 	})
 }
 
-// forgetText removes the text of doubles.
+// forgetText removes the texts of doubles.
 func forgetText(reply *resp.Reply) {
 	if reply.Kind == resp.Double {
 		reply.Text = ""
@@ -300,7 +300,8 @@ func forgetText(reply *resp.Reply) {
 	}
 }
 
-// FuzzReply reads anything, and reads what could be read again after writing it.
+// FuzzReply reads arbitrary bytes. If they are a reply, it writes the reply and reads it
+// again.
 func FuzzReply(f *testing.F) {
 	for _, wire := range []string{
 		"+OK\r\n", "-ERR x\r\n", ":-12\r\n", "$3\r\nabc\r\n", "$-1\r\n", "*-1\r\n", "*2\r\n:1\r\n#f\r\n",

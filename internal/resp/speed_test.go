@@ -122,7 +122,7 @@ func BenchmarkMany(b *testing.B) {
 }
 
 // BenchmarkTrickle parses the same command in reads of 16 KiB, and of 1 KiB: the cost
-// must not grow with the number of reads.
+// must not depend on the number of reads.
 func BenchmarkTrickle(b *testing.B) {
 	const keys = 100_000
 	command := many(keys)

@@ -5,10 +5,11 @@ import (
 	"strconv"
 )
 
-// A Writer appends replies to Buf. A reply is one call; an array or the like is one
-// call with the count, followed by that many replies. The Writer does not check counts.
+// A Writer appends replies to Buf. A reply is one call; an array or other aggregate is
+// one call with the count, followed by that many replies. The Writer does not check
+// counts.
 //
-// Types that RESP2 lacks are written as Redis does in RESP2. Nothing but Buf is
+// Types that RESP2 lacks are written as Redis writes them in RESP2. Nothing but Buf is
 // allocated.
 type Writer struct {
 	Buf      []byte
@@ -19,8 +20,8 @@ type Writer struct {
 // reply, becomes a space.
 func (w *Writer) SimpleString(text string) { w.line('+', text) }
 
-// Error writes an error. The text's first word is its code, in most cases ERR.
-// A CR or LF in it becomes a space.
+// Error writes an error. The first word of the text is its code, usually ERR. A CR or LF
+// in the text becomes a space.
 func (w *Writer) Error(text string) { w.line('-', text) }
 
 // Integer writes an integer.
@@ -106,9 +107,9 @@ func (w *Writer) Set(n int) { w.countOr('~', n) }
 // Push begins an out-of-band message of n replies, in RESP2 an array.
 func (w *Writer) Push(n int) { w.countOr('>', n) }
 
-// Verbatim writes a text to be shown as it is. The format has three letters, such as
-// txt; any other length is the caller's bug and panics. In RESP2 it is a bulk string
-// without the format.
+// Verbatim writes a text to be shown verbatim. The format has three letters, such as txt;
+// any other length is the caller's bug and panics. In RESP2 it is a bulk string without
+// the format.
 func (w *Writer) Verbatim(format, text string) {
 	if len(format) != 3 {
 		panic("resp: the format of a verbatim string must have 3 bytes, not " + strconv.Itoa(len(format)))
@@ -133,7 +134,7 @@ func (w *Writer) line(kind byte, text string) {
 	w.crlf()
 }
 
-// countOr is count, in RESP2 as an array.
+// countOr is count, but in RESP2 writes an array.
 func (w *Writer) countOr(kind byte, n int) {
 	if w.Protocol != 3 {
 		kind = '*'
@@ -148,10 +149,10 @@ func (w *Writer) count(kind byte, n int) {
 
 func (w *Writer) crlf() { w.Buf = append(w.Buf, '\r', '\n') }
 
-// appendDouble appends value as Redis does since 7.2: the fewest digits that identify
-// it, in the notation of the fpconv library. Scientific notation, with no leading zeros
-// in the exponent, is for numbers with more than seven zeros after their digits, and
-// for those with seven or more decimals that are below 0.001 or at least 10000.
+// appendDouble appends value as Redis does since 7.2: the fewest digits that identify it,
+// in the notation of the fpconv library. The notation is scientific, without leading
+// zeros in the exponent, for numbers with more than seven zeros after their digits, and
+// for numbers with seven or more decimals that are below 0.001 or at least 10000.
 func appendDouble(dst []byte, value float64) []byte {
 	switch {
 	case math.IsNaN(value):

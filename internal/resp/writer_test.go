@@ -48,7 +48,7 @@ func TestWriter(t *testing.T) {
 				w := resp.Writer{Protocol: protocol, Buf: []byte("+before\r\n")}
 				tt.write(&w)
 				if got := string(w.Buf); got != "+before\r\n"+want {
-					t.Errorf("RESP%d: %q, want %q behind the one before", protocol, got, want)
+					t.Errorf("RESP%d: %q, want %q after the one before", protocol, got, want)
 				}
 			}
 		})
@@ -85,12 +85,12 @@ func TestDouble(t *testing.T) {
 	}
 }
 
-// TestDoubleMeansItself reads back doubles of any size.
+// TestDoubleMeansItself writes doubles of any size and reads them back.
 func TestDoubleMeansItself(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 100_000 {
 		value := math.Float64frombits(random.Uint64())
-		if random.IntN(2) == 0 { // or one of few digits
+		if random.IntN(2) == 0 { // or one with few digits
 			value = float64(random.IntN(1_000_000)) * math.Pow10(random.IntN(40)-20)
 		}
 		if math.IsNaN(value) {

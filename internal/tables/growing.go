@@ -8,8 +8,8 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// growths are the sizes, in first layers, at which a chain that doubles is full
-// with 1, 4, 7, 10 and 14 layers.
+// growths are numbers of layers: a chain whose layers double in size is full with 1, 4,
+// 7, 10 and 14 of them.
 var growths = []int{1, 4, 7, 10, 14}
 
 // series is how a growing filter divides its rate among its layers; the shares of all
@@ -30,8 +30,8 @@ func geometric(r float64) func(int) float64 {
 	return func(i int) float64 { return (1 - r) * math.Pow(r, float64(i)) }
 }
 
-// tightening compares series of rates by the space of a chain that doubles, with all
-// its layers full, relative to a filter of the same rate that knew n.
+// tightening compares series of rates by the space of a chain that doubles, with all its
+// layers full, relative to a filter of the same rate planned for n keys.
 func tightening() {
 	titles := []string{"series, p"}
 	for _, layers := range growths {
@@ -82,8 +82,7 @@ func growing() {
 	}
 }
 
-// windows shows what a window costs by its number of generations, and by how keys
-// arrive.
+// windows shows what a window costs, by its number of generations and by how keys arrive.
 func windows() {
 	const n = 1_000_000
 	gs := []int{1, 2, 3, 4, 6, 8, 11, 12, 24, 30}

@@ -26,9 +26,9 @@ func splitRate(c float64, _ int) float64 {
 	})
 }
 
-// lineRate: each of a key's k bits is any bit of a line of 512 (RocksDB).
-// Putze, Sanders and Singler 2009, section 3, but with the mean of the k-th power
-// of the fill, which is a little above the k-th power of its mean.
+// lineRate: each of a key's k bits is any bit of a line of 512 (RocksDB). Putze, Sanders
+// and Singler 2009, section 3, but with the mean of the k-th power of the fill, which is
+// slightly above the k-th power of the mean.
 func lineRate(c float64, k int) float64 {
 	means := lineMeans(k)
 	return overPoisson(512/c, func(keys float64) float64 {
@@ -62,7 +62,7 @@ func lineMeans(k int) []float64 {
 	return means
 }
 
-// overPoisson is the mean of f over a Poisson number.
+// overPoisson is the mean of f over a Poisson distribution.
 func overPoisson(mean float64, f func(float64) float64) float64 {
 	sum, weight := 0., math.Exp(-mean)
 	for j := 0.; j < mean+12*math.Sqrt(mean)+30; j++ {
@@ -91,9 +91,9 @@ func leastSpace(p float64, most int, rate rateFormula) (c float64, k int) {
 	return c, k
 }
 
-// secondLine is the chance that an absent key's first line of a pair passes, so that
-// the second must be read: the mean of F(j) of internal/rate, with j Poisson with a
-// mean of a quarter of the keys per block.
+// secondLine is the chance that an absent key passes the first line of its pair, so that
+// the second must be read: the mean of F(j) of internal/rate, where j is Poisson with a
+// quarter of the keys per block as its mean.
 func secondLine(plan bloom.Plan) float64 {
 	perLine := plan.Probes / 2
 	choose := func(n, k int) float64 {

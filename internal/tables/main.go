@@ -3,9 +3,9 @@
 //	go run ./internal/tables overhead   our bits per key next to the textbook's
 //	go run ./internal/tables textbook   bits per key and k of the textbook filter
 //	go run ./internal/tables layouts    space and cache lines of four layouts
-//	go run ./internal/tables overfill   what more keys than planned do to the rate
+//	go run ./internal/tables overfill   the rate with more keys than planned
 //	go run ./internal/tables tightening bits per key of a chain, by series of rates
-//	go run ./internal/tables growing    a Scalable next to filters that knew n
+//	go run ./internal/tables growing    a Scalable next to filters planned for n
 //	go run ./internal/tables windows    bits per key of a Window, by generations
 package main
 
@@ -18,10 +18,10 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// rates are the columns.
+// rates are the rates of the columns.
 var rates = []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6}
 
-// manyKeys is so many that rounding to whole blocks does not show.
+// manyKeys is large enough that rounding to whole blocks does not show.
 const manyKeys = 10_000_000
 
 func main() {
@@ -34,7 +34,7 @@ func main() {
 	tables[os.Args[1]]()
 }
 
-// row prints a line of a table.
+// row prints a row of a table.
 func row(cells ...string) { fmt.Println("| " + strings.Join(cells, " | ") + " |") }
 
 // head prints the first two lines of a table: a title, and right-aligned columns.
@@ -77,7 +77,7 @@ func textbook() {
 	row(whole...)
 }
 
-// mustPlan plans our layout.
+// mustPlan returns the plan of our layout for rate p.
 func mustPlan(p float64) bloom.Plan {
 	plan, err := bloom.Config{Keys: manyKeys, Rate: p}.Plan()
 	if err != nil {

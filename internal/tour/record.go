@@ -10,8 +10,8 @@ import (
 	"unicode/utf8"
 )
 
-// record runs the tour and draws its first chapter, as a terminal shows it, to the
-// file at path: the picture in README.md. All chapters would fill two screens.
+// record runs the tour and draws its first chapter, as a terminal shows it, to the file at
+// path. This is the picture in README.md; all chapters would fill two screens.
 func record(path string, run func() error) error {
 	printed, err := os.CreateTemp("", "bloomery-tour")
 	if err != nil {
@@ -44,8 +44,8 @@ const (
 	barHeight             = 34
 )
 
-// terminalSVG draws text in a window: input bright, output plain, the tour's own
-// words in colour. It is light or dark as the reader's system is.
+// terminalSVG draws text in a window: input bright, output plain, the tour's own words in
+// colour. It follows the reader's light or dark theme.
 func terminalSVG(text string) string {
 	var lines, classes []string
 	for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
@@ -78,8 +78,8 @@ text { font: 13px/1 ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans 
 	return b.String()
 }
 
-// class returns the attributes with which a line is drawn. The fill is for programs
-// that read no style sheets.
+// class returns the attributes with which a line is drawn. The fill attribute is for
+// programs that ignore style sheets.
 func class(line string) string {
 	said := !strings.HasPrefix(line, " ")
 	for _, start := range []string{"   (", "   And ", "   An exact ", "   No URL "} {

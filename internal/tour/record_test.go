@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestTerminal parses the picture as a browser does: it is well formed and contains
+// TestTerminal parses the picture as a browser does: it must be well formed and contain
 // every word of the session.
 func TestTerminal(t *testing.T) {
 	long := strings.Repeat("word ", 60)
@@ -35,6 +35,6 @@ func TestTerminal(t *testing.T) {
 		t.Errorf("the picture has %d of 60 words", got)
 	}
 	if !strings.Contains(picture, "prefers-color-scheme: dark") {
-		t.Error("no dark twin")
+		t.Error("no dark theme")
 	}
 }

@@ -64,7 +64,7 @@ type tour struct {
 	exact                exactSet
 }
 
-// exactSet is the result and the cost of a set that keeps its keys.
+// exactSet is the result and the cost of a set that stores its keys.
 type exactSet struct {
 	distinct int
 	bytes    uint64
@@ -133,7 +133,7 @@ func (t *tour) info() error {
 	return err
 }
 
-// next prints where to continue.
+// next prints what to read or try next.
 func (t *tour) next() error {
 	t.say("What now?")
 	for _, line := range []string{
@@ -203,8 +203,8 @@ func (t *tour) quoted(args []string) string {
 	return strings.Join(shown, " ")
 }
 
-// indent indents a program's output, and names temporary files as the commands above
-// it do.
+// indent indents a program's output, and names temporary files as the command line above
+// it does.
 func (t *tour) indent(s string) string {
 	if s == "" {
 		return ""
