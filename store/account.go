@@ -36,8 +36,8 @@ var (
 // nameBytes is the memory that a name takes.
 func nameBytes(name string) uint64 { return memory.Allocated(uint64(len(name))) }
 
-// besideBytes is the memory that a value takes in addition to its bits or text.
-func besideBytes(b body, name string) uint64 {
+// overheadBytes is the memory that a value takes in addition to its bits or text.
+func overheadBytes(b body, name string) uint64 {
 	bytes := valueBytes + nameBytes(name)
 	switch b := b.(type) {
 	case chain:

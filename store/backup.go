@@ -195,7 +195,7 @@ func tryOpenSource(d disk) (s *backupSource, err error) {
 func (s *backupSource) open(d disk, names []string) error {
 	r := &recovery{local: &Local{config: LocalConfig{seams: seams{disk: d}}}}
 	snapshots, segments := starts(names, snapPrefix), starts(names, segmentPrefix)
-	segments, err := r.passOverUnused(snapshots, segments)
+	segments, err := r.skipUnused(snapshots, segments)
 	if err != nil {
 		return err
 	}

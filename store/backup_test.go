@@ -21,7 +21,7 @@ import (
 func TestBackupPowerCuts(t *testing.T) {
 	finished, cuts := 0, 0
 	for seed := range max(*powerCuts/10, 20) {
-		p := newPlant(uint64(seed), []Level{Always, EverySecond}[seed%2], flawNone)
+		p := newHarness(uint64(seed), []Level{Always, EverySecond}[seed%2], flawNone)
 		if err := p.open(); err != nil {
 			t.Fatal(err)
 		}
@@ -81,8 +81,8 @@ func TestBackupPowerCuts(t *testing.T) {
 	t.Logf("%d backups, %d of them cut off: 0 adds lost", finished+cuts, cuts)
 }
 
-// onto is the plant with a copy of another disk.
-func (p *plant) onto(disk *crashDisk) *plant {
+// onto is the harness with a copy of another disk.
+func (p *harness) onto(disk *crashDisk) *harness {
 	q := *p
 	q.disk = newCrashDisk(p.rng)
 	for name, file := range disk.cached {
@@ -158,7 +158,7 @@ func TestBackup(t *testing.T) {
 	take(1, 2)
 	addSome(t, l, "seen", 5000, 6000)
 	take(1, 2)
-	items := l.look([]byte("seen")).Info().Items
+	items := l.lookup([]byte("seen")).Info().Items
 
 	// What else a killed backup may have left does no harm.
 	for _, name := range []string{snapshotName(1 << 40), segmentName(1 << 40), snapshotName(5) + tempSuffix} {
@@ -170,7 +170,7 @@ func TestBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := restored.look([]byte("seen")).Info().Items; got != items {
+	if got := restored.lookup([]byte("seen")).Info().Items; got != items {
 		t.Errorf("%d items of %d", got, items)
 	}
 	if _, err := Backup(dir, to); !errors.Is(err, bloom.ErrLocked) {
@@ -265,9 +265,9 @@ func TestBackupRefuses(t *testing.T) {
 	}
 }
 
-// TestBackupBesideLoad takes backups of a store that adds, takes snapshots and
+// TestBackupUnderLoad takes backups of a store that adds, takes snapshots and
 // removes files all the time.
-func TestBackupBesideLoad(t *testing.T) {
+func TestBackupUnderLoad(t *testing.T) {
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "to")
 	l, err := OpenLocal(LocalConfig{Dir: dir, CheckpointBytes: 20_000, Checkpoint: 1e-9, seams: seams{idle: true}})
 	if err != nil {

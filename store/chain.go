@@ -38,8 +38,8 @@ func (l *Local) loadChain(header []byte) (body, error) {
 	return chain{c}, nil
 }
 
-// giveBack closes the chain, which releases what was granted to it.
-func (c chain) giveBack(l *Local) { l.discard(gone{bits: c.Filter, size: c.Info().Size}) }
+// free closes the chain, which releases what was granted to it.
+func (c chain) free(l *Local) { l.discard(gone{bits: c.Filter, size: c.Info().Size}) }
 
 func (c chain) bits() io.Closer { return c.Filter }
 
@@ -54,14 +54,14 @@ func (c chain) add(v *value, keys [][]byte, isNew []bool) (done int, err error) 
 		scratches.Put(s)
 		return 0, errDropped
 	}
-	v.local.underway.RLock()
+	v.local.adding.RLock()
 	for done < len(pairs) && err == nil {
 		var n, layer int
 		n, layer, err = c.AddPairs(pairs[done:], isNew[done:])
 		v.logPairs(layer, pairs[done:][:n], isNew[done:][:n])
 		done += n
 	}
-	v.local.underway.RUnlock()
+	v.local.adding.RUnlock()
 	scratches.Put(s)
 	if errors.Is(err, redisbloom.ErrFull) {
 		err = fmt.Errorf("%w: %w", ErrFull, err)
@@ -139,8 +139,8 @@ func (c chain) loadPiece(v *value, iterator int64, chunk []byte, at int64, piece
 	if v.busy&(mergedInto|mergedFrom) != 0 {
 		return chunkError(errors.New("the filter is being merged: load the chunk when that is done"))
 	}
-	v.local.underway.RLock()
-	defer v.local.underway.RUnlock()
+	v.local.adding.RLock()
+	defer v.local.adding.RUnlock()
 	err := c.FitsChunk(iterator, chunk)
 	if err == nil {
 		err = c.LoadChunk(at, piece)
@@ -148,7 +148,7 @@ func (c chain) loadPiece(v *value, iterator int64, chunk []byte, at int64, piece
 	if err != nil {
 		return chunkError(err)
 	}
-	if v.keeps() { // otherwise it may have grown without a record of it
+	if v.logsAdds() { // otherwise it may have grown without a record of it
 		v.logChunk(at, piece)
 	}
 	return nil

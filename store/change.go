@@ -69,7 +69,7 @@ func (l *Local) createAs(name string, level Level, build func() (body, error)) (
 	}
 	v, err := l.newValue(name, b, level)
 	if err != nil {
-		b.giveBack(l)
+		b.free(l)
 	}
 	return v, err
 }
@@ -89,7 +89,7 @@ func (l *Local) Set(ctx context.Context, name string, data []byte) error {
 		}
 		v, err := l.newValue(name, body, l.config.Level)
 		if err != nil {
-			body.giveBack(l)
+			body.free(l)
 			return err
 		}
 		old := l.names.find([]byte(name))
@@ -141,7 +141,7 @@ func (l *Local) newValue(name string, b body, level Level) (*value, error) {
 	if len(name) > maxName {
 		return nil, fmt.Errorf("%w: a name of %d bytes, of at most %d", bloom.ErrLimit, len(name), maxName)
 	}
-	if err := l.grant(besideBytes(b, name)); err != nil {
+	if err := l.grant(overheadBytes(b, name)); err != nil {
 		return nil, err
 	}
 	v := &value{local: l, name: strings.Clone(name), id: l.nextID, body: b, level: level}
@@ -184,18 +184,18 @@ func (l *Local) forget(v *value) {
 	gate := v.gate()
 	gate.Lock()
 	v.dropped.Store(true)
-	v.body.giveBack(l)
-	l.release(besideBytes(v.body, v.name) + v.endingTakes())
+	v.body.free(l)
+	l.release(overheadBytes(v.body, v.name) + v.expiryCharge())
 	gate.Unlock()
 	if v.expired() {
-		l.hasEnded(v.name)
+		l.noteExpired(v.name)
 	}
 }
 
 // Rename renames a value.
 func (l *Local) Rename(ctx context.Context, from, to string) error {
 	return l.change(func() error {
-		v := l.look([]byte(from))
+		v := l.lookup([]byte(from))
 		switch {
 		case v == nil:
 			return ErrNotFound
@@ -236,7 +236,7 @@ func (l *Local) rename(v *value, to string) {
 func (l *Local) Swap(ctx context.Context, a, b string) error {
 	l.changing.Lock()
 	defer l.changing.Unlock()
-	va, vb := l.look([]byte(a)), l.look([]byte(b))
+	va, vb := l.lookup([]byte(a)), l.lookup([]byte(b))
 	switch {
 	case va == nil || vb == nil:
 		return ErrNotFound
@@ -252,7 +252,7 @@ func (l *Local) Swap(ctx context.Context, a, b string) error {
 func (l *Local) Expire(ctx context.Context, name string, at time.Time) error {
 	l.changing.Lock()
 	defer l.changing.Unlock()
-	v := l.look([]byte(name))
+	v := l.lookup([]byte(name))
 	if v == nil {
 		return ErrNotFound
 	}

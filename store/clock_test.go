@@ -9,7 +9,7 @@ import (
 // TestWindowClockJump: the time of day jumps ahead, for one add and for snapshots, and back. Neither at once
 // nor after a restart is any key forgotten before its time.
 func TestWindowClockJump(t *testing.T) {
-	disk := newPlant(1, Always, flawNone).disk
+	disk := newHarness(1, Always, flawNone).disk
 	began := time.Unix(1_000_000_000, 0)
 	passed, jump := time.Duration(0), time.Duration(0)
 	var l *Local

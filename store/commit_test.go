@@ -35,13 +35,13 @@ func (f hangingFile) Write(b []byte) (int, error) {
 // TestCommitEnds: a commit whose context ends returns while the disk hangs; the
 // commit continues for the others, and at most one goroutine waits for the disk.
 func TestCommitEnds(t *testing.T) {
-	disk := &hangingDisk{crashDisk: newPlant(1, Always, flawNone).disk}
+	disk := &hangingDisk{crashDisk: newHarness(1, Always, flawNone).disk}
 	l, err := OpenLocal(LocalConfig{Level: Always, seams: seams{disk: disk, idle: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	disk.hang, disk.hung = make(chan struct{}), make(chan struct{}, 10)
-	if _, err := l.Create(bg, "a", plantSpecs[2]); err != nil {
+	if _, err := l.Create(bg, "a", modelSpecs[2]); err != nil {
 		t.Fatal(err)
 	}
 	patient := make(chan error, 1)

@@ -14,11 +14,11 @@ import (
 	"github.com/bloomery/bloom/internal/long"
 )
 
-// planted is a store with a snapshot of all kinds of values and a log behind it,
+// populated is a store with a snapshot of all kinds of values and a log behind it,
 // whose end says that the rest is on the disk.
-func planted(t testing.TB, seed uint64) *plant {
+func populated(t testing.TB, seed uint64) *harness {
 	t.Helper()
-	p := newPlant(seed, Always, flawNone)
+	p := newHarness(seed, Always, flawNone)
 	if err := p.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -45,7 +45,7 @@ func planted(t testing.TB, seed uint64) *plant {
 			next[name] = &v
 		})
 	}
-	for i, spec := range plantSpecs {
+	for i, spec := range modelSpecs {
 		name := fmt.Sprint("filter ", i)
 		if _, err := p.store.Create(bg, name, spec); err != nil {
 			t.Fatal(err)
@@ -58,7 +58,7 @@ func planted(t testing.TB, seed uint64) *plant {
 	if err := p.store.Snapshot(bg); err != nil {
 		t.Fatal(err)
 	}
-	for i := range plantSpecs {
+	for i := range modelSpecs {
 		fill(fmt.Sprint("filter ", i), 10)
 		p.commit()
 	}
@@ -73,7 +73,7 @@ func planted(t testing.TB, seed uint64) *plant {
 }
 
 // files are the names of the snapshot and of the log.
-func (p *plant) files() (snapshot, log string) {
+func (p *harness) files() (snapshot, log string) {
 	for name := range p.disk.cached {
 		switch {
 		case len(starts([]string{name}, snapPrefix)) == 1:
@@ -86,7 +86,7 @@ func (p *plant) files() (snapshot, log string) {
 }
 
 // again is the same disk, for another process.
-func (p *plant) again() *plant {
+func (p *harness) again() *harness {
 	q := *p
 	q.disk = p.disk.restart(false)
 	q.disk.cached = map[string]*crashFile{}
@@ -102,7 +102,7 @@ func (p *plant) again() *plant {
 // TestBitFlips changes every bit of what heads there are, and many others, of
 // snapshot, log and secret: each is noticed, or does no harm.
 func TestBitFlips(t *testing.T) {
-	p := planted(t, 1)
+	p := populated(t, 1)
 	snapshot, log := p.files()
 	detected, harmless := 0, 0
 	for _, name := range []string{snapshot, log, secretsName} {
@@ -139,7 +139,7 @@ func TestBitFlips(t *testing.T) {
 // the log, where it may have ended.
 func TestShortFiles(t *testing.T) {
 	long.Test(t)
-	p := planted(t, 2)
+	p := populated(t, 2)
 	snapshot, log := p.files()
 	for _, name := range []string{snapshot, log} {
 		for size := range p.disk.cached[name].cache {
@@ -167,9 +167,11 @@ func TestShortFiles(t *testing.T) {
 // TestRepair damages files, and has them repaired: it says before what becomes
 // unknown, and no key that was added is absent afterwards.
 func TestRepair(t *testing.T) {
-	base := planted(t, 3)
+	base := populated(t, 3)
 	snapshot, log := base.files()
-	config := func(p *plant) LocalConfig { return LocalConfig{seams: seams{disk: p.disk, now: base.store.config.now}} }
+	config := func(p *harness) LocalConfig {
+		return LocalConfig{seams: seams{disk: p.disk, now: base.store.config.now}}
+	}
 	for round := range 150 {
 		p := base.again()
 		name := []string{snapshot, log}[round%2]
@@ -231,7 +233,7 @@ func TestRepair(t *testing.T) {
 
 // FuzzRecords hands any records to the readers, with right checksums.
 func FuzzRecords(f *testing.F) {
-	p := planted(f, 4)
+	p := populated(f, 4)
 	snapshot, log := p.files()
 	for i, name := range []string{snapshot, log} {
 		data := p.disk.cached[name].cache[headBytes:]
@@ -269,7 +271,7 @@ func FuzzRecords(f *testing.F) {
 
 // FuzzFiles hands any bytes to the readers.
 func FuzzFiles(f *testing.F) {
-	p := planted(f, 5)
+	p := populated(f, 5)
 	snapshot, log := p.files()
 	f.Add(true, p.disk.cached[snapshot].cache)
 	f.Add(false, p.disk.cached[log].cache)
@@ -287,7 +289,7 @@ func FuzzFiles(f *testing.F) {
 
 // openAny opens what may be anything: it must not panic, and what it opens can be
 // used.
-func openAny(q *plant) {
+func openAny(q *harness) {
 	defer time.AfterFunc(5*time.Second, func() { panic("this takes too long") }).Stop()
 	config := LocalConfig{Memory: 16 << 20, seams: seams{disk: q.disk, now: q.store.config.now, strict: true, idle: true}}
 	repair(config, func([]string) bool { return false })

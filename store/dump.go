@@ -190,8 +190,8 @@ func ParseDumpHeader(chunk []byte) (h DumpHeader, err error) {
 	return h, nil
 }
 
-// takes returns the bytes of memory that the bits take.
-func takes(bits hashed) (total uint64) {
+// memoryOf returns the bytes of memory that the bits take.
+func memoryOf(bits hashed) (total uint64) {
 	switch bits := bits.(type) {
 	case *bloom.Shared:
 		return lockedBytes(bits.Plan())
@@ -200,7 +200,7 @@ func takes(bits hashed) (total uint64) {
 			total += lockedBytes(layer.Plan)
 		}
 	case *bloom.Window:
-		return windowTakes(bits)
+		return windowMemory(bits)
 	}
 	return total
 }

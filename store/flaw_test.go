@@ -39,7 +39,7 @@ func (f flaw) over(d *crashDisk) disk {
 }
 
 // commit is Local.Commit.
-func (f flaw) commit(p *plant) error {
+func (f flaw) commit(p *harness) error {
 	if f == flawUnchangedEarly && p.unchanged {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (f flaw) commit(p *plant) error {
 }
 
 // flush writes what the disk has held back of the log.
-func (p *plant) flush() error {
+func (p *harness) flush() error {
 	if d, ok := p.store.config.disk.(*flawedDisk); ok && d.log != nil {
 		return d.log.flush()
 	}
@@ -58,7 +58,7 @@ func (p *plant) flush() error {
 }
 
 // recovered is called between the recovery and the first write.
-func (p *plant) recovered(r *recovery) {
+func (p *harness) recovered(r *recovery) {
 	p.last = nil
 	switch p.flaw {
 	case flawNumbersAgain:
@@ -71,7 +71,7 @@ func (p *plant) recovered(r *recovery) {
 }
 
 // opened is called when the store is open.
-func (f flaw) opened(p *plant) {
+func (f flaw) opened(p *harness) {
 	g := p.store.log
 	if p.last == nil || g.earlier == 0 || g.segment.start == p.last.start {
 		return // there was no log, or a snapshot took its place, or nothing was in it
@@ -85,16 +85,16 @@ func (f flaw) opened(p *plant) {
 }
 
 // merging is called between the pieces of a merge.
-func (f flaw) merging(p *plant) {
+func (f flaw) merging(p *harness) {
 	if f == flawMergeLogsNew {
 		p.store.names.all(func(v *value) { v.busy &^= mergedInto })
 	}
 }
 
 // merged is called behind a merge.
-func (f flaw) merged(p *plant) {
+func (f flaw) merged(p *harness) {
 	if f == flawMergeLeaks {
-		p.store.coverLeaks()
+		p.store.clearLeaks()
 	}
 }
 

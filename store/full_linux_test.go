@@ -71,9 +71,9 @@ func TestFullFileSystem(t *testing.T) {
 	if err := l.Snapshot(bg); !errors.Is(err, unix.ENOSPC) || errors.Is(err, ErrStopped) {
 		t.Fatalf("a snapshot that fills the disk: %v", err)
 	}
-	l.used.Store(l.look([]byte("seen")).Info().Bytes)
+	l.used.Store(l.lookup([]byte("seen")).Info().Bytes)
 	addSome(t, l, "seen", 2000, 3000)
-	items := l.look([]byte("seen")).Info().Items
+	items := l.lookup([]byte("seen")).Info().Items
 	if err := l.Close(); err != nil {
 		t.Fatalf("an orderly end on a full disk: %v", err)
 	}
@@ -81,7 +81,7 @@ func TestFullFileSystem(t *testing.T) {
 	if l, err = OpenLocal(config); err != nil {
 		t.Fatalf("a start on a full disk, after %v: %v", time.Since(began), err)
 	}
-	if got := l.look([]byte("seen")).Info().Items; got != items {
+	if got := l.lookup([]byte("seen")).Info().Items; got != items {
 		t.Errorf("%d items of %d", got, items)
 	}
 	if l.Stats().SnapshotFailure == nil {

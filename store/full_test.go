@@ -113,7 +113,7 @@ func TestSnapshotFails(t *testing.T) {
 				if l, err = OpenLocal(config); err != nil {
 					t.Fatalf("%v, %s: %v: the next start: %v", level, at, fault, err)
 				}
-				items := l.look([]byte("seen")).Info().Items
+				items := l.lookup([]byte("seen")).Info().Items
 				if want := uint64(300); !lossy && (items < want-10 || items > want) {
 					t.Errorf("%v, %s: %v: %d items of %d", level, at, fault, items, want)
 				}
@@ -143,13 +143,13 @@ func TestStartWithoutRoom(t *testing.T) {
 			if l.log.bytes() < l.used.Load() {
 				t.Fatalf("a log of %d bytes, beside %d of filters, is too short", l.log.bytes(), l.used.Load())
 			}
-			items = l.look([]byte("seen")).Info().Items
+			items = l.lookup([]byte("seen")).Info().Items
 			disk.crashDisk = disk.crashDisk.restart(true)
 			disk.at = at
 			if l, err = OpenLocal(config); err != nil {
 				t.Fatalf("%s: %v", at, err)
 			}
-			if got := l.look([]byte("seen")).Info().Items; got != items {
+			if got := l.lookup([]byte("seen")).Info().Items; got != items {
 				t.Errorf("%s: %d items of %d", at, got, items)
 			}
 			if l.Stats().SnapshotFailure == nil {
@@ -158,7 +158,7 @@ func TestStartWithoutRoom(t *testing.T) {
 		}
 		disk.at = ""
 		disk.crashDisk = disk.crashDisk.restart(true)
-		if l, err = OpenLocal(config); err != nil || l.look([]byte("seen")).Info().Items != items {
+		if l, err = OpenLocal(config); err != nil || l.lookup([]byte("seen")).Info().Items != items {
 			t.Fatalf("%s: %v", at, err)
 		}
 		if files, _ := disk.List(); len(starts(files, segmentPrefix)) != 1 {

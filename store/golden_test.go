@@ -393,7 +393,7 @@ func finishLoading(t *testing.T, l *Local, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := l.look([]byte(name))
+	v := l.lookup([]byte(name))
 	have := int(v.body.(*paired).incoming.have)
 	if have == 0 || have == len(chunk) {
 		t.Errorf("%q: %d of %d bytes were loaded", name, have, len(chunk))

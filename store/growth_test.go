@@ -10,7 +10,7 @@ func TestGrowthIsReplayed(t *testing.T) {
 	for _, snapshot := range []bool{false, true} {
 		lost := 0
 		for seed := range 2 {
-			p := newPlant(uint64(seed), Always, flawNone)
+			p := newHarness(uint64(seed), Always, flawNone)
 			if err := p.open(); err != nil {
 				t.Fatal(err)
 			}

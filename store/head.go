@@ -33,9 +33,9 @@ const (
 
 // Flags of a segment.
 const (
-	// segmentAnew: the segment was begun just before the snapshot of the same number.
+	// segmentRewrite: the segment was begun just before the snapshot of the same number.
 	// If it is empty and there is no such snapshot, it was never used.
-	segmentAnew = 1 << iota
+	segmentRewrite = 1 << iota
 
 	// segmentFirst: that snapshot was empty, as the directory was.
 	segmentFirst

@@ -133,9 +133,9 @@ func TestDroppedIsFreed(t *testing.T) {
 	}
 	for range 100 {
 		runtime.GC()
-		l.ends.Lock()
-		gone := len(l.ends.queue) == 0 || l.ends.queue[0].v.Value() == nil
-		l.ends.Unlock()
+		l.expiries.Lock()
+		gone := len(l.expiries.queue) == 0 || l.expiries.queue[0].v.Value() == nil
+		l.expiries.Unlock()
 		if gone {
 			return
 		}

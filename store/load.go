@@ -29,13 +29,13 @@ func (l *Local) loadPaired(header []byte) (*paired, error) {
 	}
 	p := b.(*paired)
 	if p.now().HashIdentity().Key != h.Key {
-		p.giveBack(l)
+		p.free(l)
 		return nil, chunkError(fmt.Errorf("%w: the filter was made with the secret of another store, of fingerprint %016x: give this store that one", bloom.ErrSecret, h.Key))
 	}
 	// The file's bytes, and then the filter that is made of them.
 	loading := p.loadingBytes(h.Bytes)
 	if err := l.grant(loading); err != nil {
-		p.giveBack(l)
+		p.free(l)
 		return nil, err
 	}
 	p.charged.Add(loading)
@@ -89,7 +89,7 @@ func (p *paired) load(v *value, iterator int64, chunk []byte) error {
 	}
 	for len(chunk) > loadPiece {
 		at += loadPiece
-		err := p.keep(v, at+1, chunk[:loadPiece], nil, 0)
+		err := p.appendPiece(v, at+1, chunk[:loadPiece], nil, 0)
 		if err == nil {
 			err = p.local.settle()
 		}
@@ -99,7 +99,7 @@ func (p *paired) load(v *value, iterator int64, chunk []byte) error {
 		}
 		chunk = chunk[loadPiece:]
 	}
-	return p.keep(v, iterator, chunk, bits, items)
+	return p.appendPiece(v, iterator, chunk, bits, items)
 }
 
 // itemsOf returns the least number of keys that a dumped filter has, estimated from its
@@ -151,9 +151,9 @@ func (p *paired) parse(in *incoming, last []byte) (hashed, error) {
 	return p.local.read(p.spec, file, int64(in.size))
 }
 
-// keep appends a piece, which ends before the iterator, and logs it. The last piece
+// appendPiece appends a piece, which ends before the iterator, and logs it. The last piece
 // comes with the bits, and with the least number of keys that they have.
-func (p *paired) keep(v *value, iterator int64, piece []byte, bits hashed, items uint64) error {
+func (p *paired) appendPiece(v *value, iterator int64, piece []byte, bits hashed, items uint64) error {
 	gate := v.gate()
 	gate.Lock()
 	defer gate.Unlock()
@@ -167,7 +167,7 @@ func (p *paired) keep(v *value, iterator int64, piece []byte, bits hashed, items
 		return nil
 	}
 	p.incoming = nil
-	granted, bytes := p.charged.Load(), takes(bits) // part of the load's memory becomes the filter's
+	granted, bytes := p.charged.Load(), memoryOf(bits) // part of the load's memory becomes the filter's
 	p.charged.Store(granted - min(granted, bytes))
 	p.replace(bits, max(items, p.items.Load()), bytes)
 	return nil

@@ -73,11 +73,11 @@ type seams struct {
 //     changes in order.
 //   - A filter's gate is held for reading to add or look up keys, and for writing to drop
 //     the filter, replace its bits or make room.
-//   - underway is held for reading from before an add sets its first bit until the add
+//   - adding is held for reading from before an add sets its first bit until the add
 //     is in the log. It is held for writing to make sure that all visible bits are in
 //     the log: see log.commit.
 //
-// The order of locking is: checkpointing, changing, gate, underway, and last the log's
+// The order of locking is: checkpointing, changing, gate, adding, and last the log's
 // own lock; moving, of a filter that is being loaded, comes before the gate.
 //
 // None of them except checkpointing is held for long: a gate at most for a thousand
@@ -102,7 +102,7 @@ type Local struct {
 	changing      sync.Mutex
 	nextID        uint64 // guarded by changing
 	checkpointing sync.Mutex
-	underway      sync.RWMutex
+	adding        sync.RWMutex
 	gates         [gateCount]gate
 
 	log       *log         // nil: in memory only
@@ -113,10 +113,10 @@ type Local struct {
 	opened    time.Time    // the time of day when the store was opened
 	replay    atomic.Int64 // the time that windows see while the log is replayed, otherwise 0
 
-	dumps sync.Map // the *paired that are being dumped
-	ends  endings
-	stop  chan struct{}
-	done  sync.WaitGroup
+	dumps    sync.Map // the *paired that are being dumped
+	expiries expiryQueue
+	stop     chan struct{}
+	done     sync.WaitGroup
 
 	closing      sync.Once
 	snapshotting sync.Mutex // held while an automatic snapshot is taken
@@ -266,7 +266,7 @@ func (l *Local) Len() int { return int(l.count.Load()) }
 
 // Open returns the filter with that name.
 func (l *Local) Open(name []byte) (Filter, error) {
-	v := l.look(name)
+	v := l.lookup(name)
 	switch {
 	case v == nil:
 		return nil, ErrNotFound
@@ -276,8 +276,8 @@ func (l *Local) Open(name []byte) (Filter, error) {
 	return v, nil
 }
 
-// look returns the value that has the name now, or nil.
-func (l *Local) look(name []byte) *value {
+// lookup returns the value that has the name now, or nil.
+func (l *Local) lookup(name []byte) *value {
 	v := l.names.find(name)
 	if v == nil || v.expired() {
 		return nil
@@ -287,7 +287,7 @@ func (l *Local) look(name []byte) *value {
 
 // Get returns a plain value. The caller must not change it.
 func (l *Local) Get(name []byte) ([]byte, error) {
-	v := l.look(name)
+	v := l.lookup(name)
 	if v == nil {
 		return nil, ErrNotFound
 	}
@@ -299,7 +299,7 @@ func (l *Local) Get(name []byte) ([]byte, error) {
 
 // Kind returns what the name stands for, and when it expires.
 func (l *Local) Kind(name []byte) (Kind, time.Time) {
-	v := l.look(name)
+	v := l.lookup(name)
 	if v == nil {
 		return None, time.Time{}
 	}
@@ -327,9 +327,9 @@ func (l *Local) List(cursor uint64, count int) (found []string, next uint64) {
 // OnEnd sets the function that is called with each name that has expired, within a
 // tenth of a second, one name at a time. It replaces the previous function.
 func (l *Local) OnEnd(do func(name string)) {
-	l.ends.Lock()
-	l.ends.do = do
-	l.ends.Unlock()
+	l.expiries.Lock()
+	l.expiries.do = do
+	l.expiries.Unlock()
 }
 
 // OnStop sets the function that is called when the store has stopped, even if nobody is

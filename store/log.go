@@ -22,7 +22,7 @@ import (
 //
 //   - commit waits for everything that anybody has appended, even if its caller's own
 //     adds changed nothing: the bits that made them "seen" may belong to an add that is
-//     not logged yet. Local.underway says whether there may be such bits.
+//     not logged yet. Local.adding says whether there may be such bits.
 //   - For the same reason all keys that are added to a filter are logged, new or not,
 //     while it has bits that no record accounts for yet: see merge.
 //   - After the first error of a write or sync, nothing more is acknowledged and nothing
@@ -122,10 +122,10 @@ func (g *log) seal(b []byte) {
 // commit returns when everything that anybody has appended is durable enough to be
 // acknowledged, or ctx has ended. The records are written even then.
 func (g *log) commit(ctx context.Context) error {
-	// When underway is free, all bits that are set belong to adds that have been logged.
-	g.local.underway.Lock()
+	// When adding is free, all bits that are set belong to adds that have been logged.
+	g.local.adding.Lock()
 	g.Lock()
-	g.local.underway.Unlock()
+	g.local.adding.Unlock()
 	defer g.Unlock()
 	g.counts.Commits++
 	if ctx.Done() == nil {

@@ -152,17 +152,17 @@ func (r *recovery) fromBackup() error {
 		e := m.find(name)
 		if e == nil {
 			if isStoreFile(name) {
-				r.strangers = append(r.strangers, name)
+				r.strays = append(r.strays, name)
 			}
 			continue
 		}
 		named = append(named, name)
 	}
 	for _, e := range m.entries {
-		if err := e.isThere(d); err != nil && r.mend == nil {
+		if err := e.isThere(d); err != nil && r.salvage == nil {
 			return err
 		} else if err != nil {
-			r.mend.lostRecords("%v", err)
+			r.salvage.lostRecords("%v", err)
 		}
 	}
 	r.files = named
@@ -188,14 +188,14 @@ func (e entry) isThere(d disk) error {
 	return err
 }
 
-// noBackup turns a backup into a store's directory: it removes files that are not part
+// adoptBackup turns a backup into a store's directory: it removes files that are not part
 // of the backup, and then the manifest.
-func (r *recovery) noBackup() error {
+func (r *recovery) adoptBackup() error {
 	d := r.local.config.disk
 	if !r.backup {
 		return nil
 	}
-	for _, name := range r.strangers {
+	for _, name := range r.strays {
 		if err := d.Remove(name); err != nil {
 			return err
 		}
@@ -206,6 +206,6 @@ func (r *recovery) noBackup() error {
 	if err := d.Remove(backupName); err != nil {
 		return err
 	}
-	r.backup, r.strangers = false, nil
+	r.backup, r.strays = false, nil
 	return d.SyncDir()
 }

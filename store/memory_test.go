@@ -24,7 +24,7 @@ func TestUsage(t *testing.T) {
 		}
 	}
 	start()
-	for i, spec := range plantSpecs {
+	for i, spec := range modelSpecs {
 		name := fmt.Sprint(i)
 		if _, err := l.Create(ctx, name, spec); err != nil {
 			t.Fatal(err)
@@ -87,7 +87,7 @@ func TestUsage(t *testing.T) {
 // TestUsageAtRandom is that for whatever may happen to a store.
 func TestUsageAtRandom(t *testing.T) {
 	for seed := range uint64(60) {
-		p := newPlant(seed, EverySecond, flawNone)
+		p := newHarness(seed, EverySecond, flawNone)
 		if err := p.open(); err != nil {
 			t.Fatal(err)
 		}
@@ -120,9 +120,9 @@ func TestUsageAtRandom(t *testing.T) {
 	}
 }
 
-// TestStopIsTold: a sync that fails while nobody commits is told, too, and what is
+// TestStopIsReported: a sync that fails while nobody commits is told, too, and what is
 // added after it is not kept for a log that will never be written.
-func TestStopIsTold(t *testing.T) {
+func TestStopIsReported(t *testing.T) {
 	disk := newCrashDisk(rand.New(rand.NewPCG(1, 2)))
 	l, err := OpenLocal(LocalConfig{seams: seams{disk: disk}})
 	if err != nil {
@@ -190,7 +190,7 @@ func TestFewerGenerations(t *testing.T) {
 	if l, err = OpenLocal(config); err != nil {
 		t.Fatal(err)
 	}
-	if got := l.look([]byte("second")).Info().Items; got != 10 {
+	if got := l.lookup([]byte("second")).Info().Items; got != 10 {
 		t.Errorf("%d items", got)
 	}
 	if err := l.Close(); err != nil {

@@ -160,9 +160,9 @@ func (m *merge) between() error {
 	return nil
 }
 
-// joined is the key count of the union of two filters: the estimate, but at least the
+// unionCount is the key count of the union of two filters: the estimate, but at least the
 // larger of their counts and at most the sum.
-func joined(estimate float64, n, m uint64) uint64 {
+func unionCount(estimate float64, n, m uint64) uint64 {
 	return uint64(min(max(estimate, float64(max(n, m))), float64(n+m)))
 }
 
@@ -187,7 +187,7 @@ func (m *merge) end(estimates []float64, err error) error {
 		return err // nothing was copied
 	}
 	if err != nil {
-		if v.keeps() {
+		if v.logsAdds() {
 			v.busy |= leaked
 			l.leaked = append(l.leaked, v)
 		}
@@ -199,16 +199,16 @@ func (m *merge) end(estimates []float64, err error) error {
 		for i, layer := range ours.Layers() {
 			n := layer.Items
 			if i < len(estimates) {
-				n = joined(estimates[i], n, theirs[i].Items)
+				n = unionCount(estimates[i], n, theirs[i].Items)
 			}
 			items = append(items, n)
 		}
-		if v.keeps() {
+		if v.logsAdds() {
 			v.logMerge(m.from.id, items)
 		}
 		ours.setItems(items)
 	case *paired:
-		items := joined(estimates[0], ours.items.Load(), m.from.body.(*paired).items.Load())
+		items := unionCount(estimates[0], ours.items.Load(), m.from.body.(*paired).items.Load())
 		v.logMerge(m.from.id, []uint64{items})
 		ours.setItems(items)
 	}
@@ -231,8 +231,8 @@ func (p *paired) setItems(items uint64) {
 // leaky reports whether any filter has bits of a failed merge. checkpointing is held.
 func (l *Local) leaky() bool { return len(l.leaked) > 0 }
 
-// coverLeaks notes that a snapshot has all values as they are. checkpointing is held.
-func (l *Local) coverLeaks() {
+// clearLeaks notes that a snapshot has all values as they are. checkpointing is held.
+func (l *Local) clearLeaks() {
 	for _, v := range l.leaked {
 		gate := v.gate()
 		gate.Lock()
@@ -242,9 +242,9 @@ func (l *Local) coverLeaks() {
 	l.leaked = nil
 }
 
-// mergeAgain replays a merge from the log. The source may have grown beyond what was
+// replayMerge replays a merge from the log. The source may have grown beyond what was
 // merged; the excess is skipped.
-func (v *value) mergeAgain(from *value, items []uint64) error {
+func (v *value) replayMerge(from *value, items []uint64) error {
 	if v.kind() != from.kind() {
 		return errors.New("the filters to merge are of different kinds")
 	}

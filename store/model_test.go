@@ -18,7 +18,7 @@ func (d drawn) Uint64() uint64 { return rapid.Uint64().Draw(d.t, "chance") }
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		level := rapid.SampledFrom([]Level{Always, EverySecond}).Draw(t, "level")
-		p := newPlant(0, level, flawNone)
+		p := newHarness(0, level, flawNone)
 		p.rng = rand.New(drawn{t})
 		p.disk.rng = rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "disk"), 1))
 		if err := p.open(); err != nil {
@@ -51,7 +51,7 @@ func TestModel(t *testing.T) {
 // TestWindowAcrossRestarts: a window remembers what was added in the last span, and forgets,
 // whatever happens to the process.
 func TestWindowAcrossRestarts(t *testing.T) {
-	p := newPlant(1, Always, flawNone)
+	p := newHarness(1, Always, flawNone)
 	if err := p.open(); err != nil {
 		t.Fatal(err)
 	}

@@ -61,12 +61,12 @@ func (p *paired) kind() Kind { return p.spec.Kind }
 
 func (p *paired) bits() io.Closer { return p.now() }
 
-func (p *paired) giveBack(l *Local) {
+func (p *paired) free(l *Local) {
 	p.endDump()
 	p.incoming = nil
 	if bits := p.live.Swap(nil); bits != nil {
 		p.unlimit(*bits)
-		l.discard(gone{*bits, takes(*bits), p.charged.Load()})
+		l.discard(gone{*bits, memoryOf(*bits), p.charged.Load()})
 	} else {
 		l.release(p.charged.Load())
 	}
@@ -227,7 +227,7 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 // writing, and only before the first of the keys, so all of them go into one layer.
 func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool, alone bool) {
 	l := p.local
-	l.underway.RLock()
+	l.adding.RLock()
 	n := p.now().AddHashes(hashes, isNew)
 	if p.twin != nil {
 		p.twin.AddHashes(hashes, nil)
@@ -237,7 +237,7 @@ func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool, alone bool) 
 		p.layer = uint32(len(bloom.Inside.Sizes(bits)) - 1)
 	}
 	v.logHashes(0, p.layer, n, hashes, isNew)
-	l.underway.RUnlock()
+	l.adding.RUnlock()
 }
 
 func (p *paired) contains(keys [][]byte, found []bool) { p.now().ContainsMany(keys, found) }
@@ -293,7 +293,7 @@ func (p *paired) replace(bits hashed, items, bytes uint64) {
 	p.items.Store(items)
 	p.left.Store(0)
 	if old != nil {
-		p.local.discard(gone{*old, takes(*old), granted})
+		p.local.discard(gone{*old, memoryOf(*old), granted})
 	} else {
 		p.local.release(granted)
 	}

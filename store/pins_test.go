@@ -34,7 +34,7 @@ func TestPinned(t *testing.T) {
 		if _, err := l.Drop(bg, "f"); err != nil {
 			t.Fatal(err)
 		}
-		if after, _ := l.Usage(); after < used-besideBytes(f.(*value).body, "f") {
+		if after, _ := l.Usage(); after < used-overheadBytes(f.(*value).body, "f") {
 			t.Errorf("%d of %d bytes count while they are in use", after, used)
 		}
 		if _, err := l.Create(bg, "g", spec); !errors.Is(err, ErrMemory) {
@@ -50,9 +50,9 @@ func TestPinned(t *testing.T) {
 	}
 }
 
-// TestUsersOfTheDropped: a user of a filter whose name is dropped meanwhile, or
+// TestUsersOfDroppedFilter: a user of a filter whose name is dropped meanwhile, or
 // given to another filter, never reads freed memory.
-func TestUsersOfTheDropped(t *testing.T) {
+func TestUsersOfDroppedFilter(t *testing.T) {
 	const keys = 400_000
 	capacity := uint64(2_500_000) // of memory outside Go's heap
 	span := 1500 * time.Millisecond

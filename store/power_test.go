@@ -35,9 +35,9 @@ func (s modelState) with(change func(next modelState)) modelState {
 	return next
 }
 
-// plant is a store under test, with its disk and what it must hold. The states are
+// harness is a store under test, with its disk and what it must hold. The states are
 // those since the last that is certain: of them the disk may have any.
-type plant struct {
+type harness struct {
 	rng    *rand.Rand
 	disk   *crashDisk
 	store  *Local
@@ -59,14 +59,14 @@ type plant struct {
 
 var errLost = errors.New("lost")
 
-func newPlant(seed uint64, level Level, flaw flaw) *plant {
+func newHarness(seed uint64, level Level, flaw flaw) *harness {
 	rng := rand.New(rand.NewPCG(seed, 17))
-	p := &plant{rng: rng, disk: newCrashDisk(rng), level: level, flaw: flaw, clock: time.Unix(1_700_000_000, 0)}
+	p := &harness{rng: rng, disk: newCrashDisk(rng), level: level, flaw: flaw, clock: time.Unix(1_700_000_000, 0)}
 	p.states, p.killed = []modelState{{}}, []modelState{{}}
 	return p
 }
 
-func (p *plant) open() error {
+func (p *harness) open() error {
 	s, err := OpenLocal(LocalConfig{
 		Level: p.level, CheckpointBytes: 3000, Checkpoint: 1e-9,
 		seams: seams{disk: p.flaw.over(p.disk), now: func() time.Time { return p.clock }, idle: true, between: p.between, recovered: p.recovered},
@@ -79,10 +79,10 @@ func (p *plant) open() error {
 	return err
 }
 
-func (p *plant) now() modelState { return p.states[len(p.states)-1] }
+func (p *harness) now() modelState { return p.states[len(p.states)-1] }
 
 // did notes what has been done, though it may not last yet.
-func (p *plant) did(change func(next modelState)) {
+func (p *harness) did(change func(next modelState)) {
 	next := p.now().with(change)
 	p.states, p.killed = append(p.states, next), append(p.killed, next)
 	p.later++
@@ -90,7 +90,7 @@ func (p *plant) did(change func(next modelState)) {
 
 // meanwhile has keys added while a snapshot is taken: its values have them, or not,
 // and no record of them is written yet.
-func (p *plant) meanwhile(do func()) {
+func (p *harness) meanwhile(do func()) {
 	begun := false
 	p.disk.meanwhile = func() {
 		if !begun {
@@ -108,7 +108,7 @@ func (p *plant) meanwhile(do func()) {
 	p.disk.meanwhile = nil
 }
 
-var plantSpecs = []Spec{
+var modelSpecs = []Spec{
 	{Kind: RedisBloom, Capacity: 16, Rate: 0.01, Growth: 2},
 	{Kind: RedisBloom, Capacity: 60, Rate: 0.01},
 	{Kind: Paired, Capacity: 60, Rate: 0.01},
@@ -120,7 +120,7 @@ var plantSpecs = []Spec{
 var bg = context.Background()
 
 // act does something by chance.
-func (p *plant) act() {
+func (p *harness) act() {
 	s, rng := p.store, p.rng
 	name := func() string { return string(rune('a' + rng.IntN(5))) }
 	a, b := name(), name()
@@ -132,7 +132,7 @@ func (p *plant) act() {
 	case n < 66:
 		p.second()
 	case n < 74:
-		spec := plantSpecs[rng.IntN(len(plantSpecs))]
+		spec := modelSpecs[rng.IntN(len(modelSpecs))]
 		if _, err := s.Create(bg, a, spec); err == nil {
 			p.did(func(next modelState) { next[a] = &modelValue{kind: spec.Kind, keys: map[string]bool{}} })
 		}
@@ -176,14 +176,14 @@ func (p *plant) act() {
 	}
 }
 
-func (p *plant) drop(name string) {
+func (p *harness) drop(name string) {
 	if dropped, _ := p.store.Drop(bg, name); dropped > 0 {
 		p.did(func(next modelState) { delete(next, name) })
 	}
 }
 
 // rename renames or swaps two, or drops one.
-func (p *plant) rename() {
+func (p *harness) rename() {
 	a, b := string(rune('a'+p.rng.IntN(5))), string(rune('a'+p.rng.IntN(5)))
 	switch p.rng.IntN(3) {
 	case 0:
@@ -206,7 +206,7 @@ func (p *plant) rename() {
 // between is what others do while a merge or a fold goes on: they add to its filters,
 // what is added is acknowledged, and now and then they drop one. While a store is
 // opened, which merges and folds again, there are no others.
-func (p *plant) between() {
+func (p *harness) between() {
 	if p.merging == nil {
 		return
 	}
@@ -225,7 +225,7 @@ func (p *plant) between() {
 }
 
 // add adds some keys of a few, so that many are old ones.
-func (p *plant) add(name string) {
+func (p *harness) add(name string) {
 	f, err := p.store.Open([]byte(name))
 	if err != nil {
 		return
@@ -254,7 +254,7 @@ func (p *plant) add(name string) {
 }
 
 // commit makes what was done certain, as far as the level goes.
-func (p *plant) commit() {
+func (p *harness) commit() {
 	if err := p.flaw.commit(p); err != nil {
 		p.dead, p.why = true, err
 		return
@@ -265,10 +265,10 @@ func (p *plant) commit() {
 	}
 }
 
-func (p *plant) certain() { p.certainBut(0) }
+func (p *harness) certain() { p.certainBut(0) }
 
 // certainBut makes all states certain but this many last ones.
-func (p *plant) certainBut(later int) {
+func (p *harness) certainBut(later int) {
 	last := slices.Clone(p.states[len(p.states)-1-later:])
 	for _, v := range last[0] {
 		p.acked += len(v.keys)
@@ -277,7 +277,7 @@ func (p *plant) certainBut(later int) {
 }
 
 // second is what happens each second.
-func (p *plant) second() {
+func (p *harness) second() {
 	p.clock = p.clock.Add(time.Second)
 	p.store.sweep()
 	p.store.last.retry = time.Time{} // it comes in seconds of another clock
@@ -292,7 +292,7 @@ func (p *plant) second() {
 }
 
 // copyTo dumps a filter and loads it under another name.
-func (p *plant) copyTo(from, to string) {
+func (p *harness) copyTo(from, to string) {
 	f, err := p.store.Open([]byte(from))
 	if err != nil {
 		return
@@ -336,7 +336,7 @@ func (p *plant) copyTo(from, to string) {
 
 // merge merges a filter into another, which has all of its keys if that succeeds, and
 // may have some if not.
-func (p *plant) merge(to, from string) {
+func (p *harness) merge(to, from string) {
 	f, err := p.store.Open([]byte(to))
 	g, err2 := p.store.Open([]byte(from))
 	if err != nil || err2 != nil || to == from {
@@ -363,7 +363,7 @@ func (p *plant) merge(to, from string) {
 }
 
 // fold folds a filter by 1, which goes the way of any fold, and changes no size.
-func (p *plant) fold(name string) {
+func (p *harness) fold(name string) {
 	f, err := p.store.Open([]byte(name))
 	if err != nil {
 		return
@@ -376,7 +376,7 @@ func (p *plant) fold(name string) {
 
 // check holds the store, which was opened again, against the states that are
 // possible. What it finds is the state from then on.
-func (p *plant) check(possible []modelState) error {
+func (p *harness) check(possible []modelState) error {
 	var why error
 	for i := len(possible) - 1; i >= 0; i-- {
 		after := possible[min(i+1, len(possible)-1)]
@@ -399,7 +399,7 @@ func (p *plant) check(possible []modelState) error {
 
 // compare holds the store against a state. An add of many keys is several records
 // where a filter grew: so counts may be up to those of the state after.
-func (p *plant) compare(want, after modelState) error {
+func (p *harness) compare(want, after modelState) error {
 	want = want.with(func(next modelState) {
 		maps.DeleteFunc(next, func(_ string, v *modelValue) bool {
 			return v.expires != 0 && v.expires <= p.clock.UnixMilli()
@@ -447,7 +447,7 @@ func (p *plant) compare(want, after modelState) error {
 // powerRun is a store's life: with actions, an end and a beginning now and then, and
 // the power gone at last. The error wraps errLost if what was certain is not there,
 // or ErrDamaged if the store refuses to open.
-func powerRun(p *plant, faults bool) error {
+func powerRun(p *harness, faults bool) error {
 	for p.open() != nil {
 		if p.disk.failed == "" || p.disk.fail == 0 && p.disk.failSite != "" {
 			return fmt.Errorf("opening a new store: %w", p.open())
@@ -465,7 +465,7 @@ func powerRun(p *plant, faults bool) error {
 
 // live acts until the power goes, or the process ends, or fails; and opens the
 // store again.
-func (p *plant) live(fault, last bool) error {
+func (p *harness) live(fault, last bool) error {
 	ahead := 1 + p.rng.IntN(60)
 	power := last || p.rng.IntN(2) == 0
 	switch {
@@ -515,7 +515,7 @@ func TestPowerCuts(t *testing.T) {
 	sites := map[string]*site{}
 	acked := map[Level]int{}
 	for i := range *powerCuts {
-		p := newPlant(uint64(i), []Level{Always, EverySecond}[i%2], flawNone)
+		p := newHarness(uint64(i), []Level{Always, EverySecond}[i%2], flawNone)
 		p.disk.sites = sites
 		if err := powerRun(p, false); err != nil {
 			t.Fatalf("seed %d, level %v: %v", i, p.level, err)
@@ -533,7 +533,7 @@ func TestFaults(t *testing.T) {
 	sites := map[string]*site{}
 	acked, runs := 0, 0
 	run := func(failSite string) {
-		p := newPlant(uint64(1_000_000+runs), []Level{Always, EverySecond}[runs%2], flawNone)
+		p := newHarness(uint64(1_000_000+runs), []Level{Always, EverySecond}[runs%2], flawNone)
 		runs++
 		p.disk.sites = sites
 		p.disk.failSite, p.disk.failSkip = failSite, p.rng.IntN(4)*p.rng.IntN(2)
@@ -576,7 +576,7 @@ func TestFaults(t *testing.T) {
 func TestSnapshotFaults(t *testing.T) {
 	acked, faults := 0, 0
 	for i := range max(*powerCuts/4, 100) {
-		p := newPlant(uint64(3_000_000+i), []Level{Always, EverySecond}[i%2], flawNone)
+		p := newHarness(uint64(3_000_000+i), []Level{Always, EverySecond}[i%2], flawNone)
 		p.disk.full = []float64{0.2, 0.5, 0.9}[i%3]
 		if err := powerRun(p, false); err != nil {
 			t.Fatalf("seed %d, level %v, after %s: %v", 3_000_000+i, p.level, p.disk.failed, err)
@@ -624,13 +624,13 @@ func TestFlaws(t *testing.T) {
 				err = orderRun(uint64(runs), flaw)
 				continue
 			case flawDroppedLeftOut:
-				err = droppedRun(plantSpecs[runs%len(plantSpecs)], flaw)
+				err = droppedRun(modelSpecs[runs%len(modelSpecs)], flaw)
 				continue
 			case flawMergeLogsNew, flawMergeLeaks:
 				err = mergeRun(uint64(runs), flaw)
 				continue
 			}
-			p := newPlant(uint64(2_000_000+runs), Always, flaw)
+			p := newHarness(uint64(2_000_000+runs), Always, flaw)
 			err = powerRun(p, flaw == flawSyncAgain || flaw == flawSameSegment || flaw == flawLogKept)
 		}
 		if err == nil {
@@ -646,7 +646,7 @@ func TestFlaws(t *testing.T) {
 // damageRun changes a bit of the log, somewhere before its last group, and opens
 // the store. It is an error if that is not noticed and something is missing.
 func damageRun(seed uint64, flaw flaw) error {
-	p := newPlant(seed, Always, flaw)
+	p := newHarness(seed, Always, flaw)
 	if err := p.open(); err != nil {
 		return err
 	}
@@ -680,7 +680,7 @@ func damageRun(seed uint64, flaw flaw) error {
 // them, until the process ends. It is an error if a key is in the second filter, or
 // in the first when that comes second, and not in the other.
 func orderRun(seed uint64, flaw flaw) error {
-	p := newPlant(seed, Always, flaw)
+	p := newHarness(seed, Always, flaw)
 	if err := p.open(); err != nil {
 		return err
 	}
@@ -731,11 +731,11 @@ func orderRun(seed uint64, flaw flaw) error {
 // adding them until the power goes. It is an error if one that was acknowledged is not
 // there.
 func mergeRun(seed uint64, flaw flaw) error {
-	p := newPlant(seed, Always, flaw)
+	p := newHarness(seed, Always, flaw)
 	if err := p.open(); err != nil {
 		return err
 	}
-	spec := plantSpecs[p.rng.IntN(3)]
+	spec := modelSpecs[p.rng.IntN(3)]
 	for _, name := range []string{"a", "b"} {
 		if _, err := p.store.Create(bg, name, spec); err != nil {
 			return err

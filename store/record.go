@@ -71,7 +71,7 @@ func appendName(b []byte, name string) []byte {
 // logPairs logs the pairs that are new, all in one layer, or all pairs if v.logsAll.
 func (v *value) logPairs(layer int, pairs []redisbloom.Pair, isNew []bool) {
 	n, all := countTrue(isNew), v.logsAll()
-	if n == 0 && (!all || len(pairs) == 0) || !v.keeps() {
+	if n == 0 && (!all || len(pairs) == 0) || !v.logsAdds() {
 		return
 	}
 	g := v.local.log
@@ -99,7 +99,7 @@ func (v *value) logPairs(layer int, pairs []redisbloom.Pair, isNew []bool) {
 // v.logsAll, or if at is not zero: a window remembers old keys for longer.
 func (v *value) logHashes(at int64, layer uint32, n int, hashes []uint64, isNew []bool) {
 	all := at != 0 || v.logsAll()
-	if n == 0 && !all || !v.keeps() {
+	if n == 0 && !all || !v.logsAdds() {
 		return
 	}
 	g := v.local.log
@@ -120,9 +120,9 @@ func (v *value) logHashes(at int64, layer uint32, n int, hashes []uint64, isNew 
 	g.end(b, v.level)
 }
 
-// keeps reports whether adds to the value go into the log. If they do not, it notes
+// logsAdds reports whether adds to the value go into the log. If they do not, it notes
 // that there were some.
-func (v *value) keeps() bool {
+func (v *value) logsAdds() bool {
 	if !v.logged() {
 		return false
 	}

@@ -65,14 +65,14 @@ func (l *Local) serveFrom(r *recovery) (err error) {
 	must := r.found.Fresh || r.old || r.next < r.seen
 	switch {
 	case must:
-		err = l.startAnew(r)
+		err = l.rewrite(r)
 	case r.found.LogBytes > l.used.Load():
-		if err = l.startAnew(r); errors.Is(err, errNotWritten) { // all files are unchanged
+		if err = l.rewrite(r); errors.Is(err, errNotWritten) { // all files are unchanged
 			l.snapshotFailed(err)
-			err = l.goOn(r)
+			err = l.resume(r)
 		}
 	default:
-		err = l.goOn(r)
+		err = l.resume(r)
 	}
 	if err != nil {
 		return fmt.Errorf("store: writing what was recovered: %w: check the disk, then start again: nothing is lost", err)
@@ -80,16 +80,16 @@ func (l *Local) serveFrom(r *recovery) (err error) {
 	return nil
 }
 
-// startAnew begins a log after all existing LSNs, and writes everything to a snapshot
+// rewrite begins a log after all existing LSNs, and writes everything to a snapshot
 // of the same number. The log comes first. So a snapshot without its log is always
 // damage, and a crash can leave only an empty log without its snapshot.
-func (l *Local) startAnew(r *recovery) error {
+func (l *Local) rewrite(r *recovery) error {
 	start := max(r.next, r.newest, r.seen) + 1
 	l.log = newLog(l, start)
 	if err := l.removeUnused(r); err != nil {
 		return err
 	}
-	seg, err := l.anew(start, r.found.Fresh)
+	seg, err := l.writeBase(start, r.found.Fresh)
 	if err != nil {
 		return err
 	}
@@ -101,9 +101,9 @@ func (l *Local) startAnew(r *recovery) error {
 	return err
 }
 
-// anew writes an empty segment, and a snapshot of all values.
-func (l *Local) anew(start uint64, first bool) (segment, error) {
-	head := fileHead{start: start, store: l.id, flags: segmentAnew}
+// writeBase writes an empty segment, and a snapshot of all values.
+func (l *Local) writeBase(start uint64, first bool) (segment, error) {
+	head := fileHead{start: start, store: l.id, flags: segmentRewrite}
 	if first {
 		head.flags |= segmentFirst
 	}
@@ -120,7 +120,7 @@ func (l *Local) anew(start uint64, first bool) (segment, error) {
 
 // removeUnused removes unfinished files that a crash has left: they take space.
 func (l *Local) removeUnused(r *recovery) error {
-	if err := r.noBackup(); err != nil {
+	if err := r.adoptBackup(); err != nil {
 		return err
 	}
 	for _, start := range r.unused {
@@ -132,8 +132,8 @@ func (l *Local) removeUnused(r *recovery) error {
 	return l.removeOld(0)
 }
 
-// goOn keeps the files, except for the last one of the log.
-func (l *Local) goOn(r *recovery) (err error) {
+// resume keeps the files, except for the last one of the log.
+func (l *Local) resume(r *recovery) (err error) {
 	l.log = newLog(l, r.next)
 	g, d := l.log, l.config.disk
 	if r.changes > 0 {
@@ -187,22 +187,22 @@ func copySegment(d disk, of segment, to diskFile) error {
 
 // recovery reads a snapshot and the log after it.
 type recovery struct {
-	local *Local
-	found Recovery
-	mend  *mending // nil if damage is an error
+	local   *Local
+	found   Recovery
+	salvage *salvage // nil if damage is an error
 
-	files  []string
-	start  uint64 // of the snapshot
-	size   int    // of its file
-	taken  time.Time
-	old    bool     // files of an older version
-	alone  bool     // there may be no log for it; version 0 only
-	older  bool     // there are earlier files
-	newest uint64   // start of the newest file
-	unused []uint64 // segments that were begun and never used
+	files      []string
+	start      uint64 // of the snapshot
+	size       int    // of its file
+	taken      time.Time
+	old        bool     // files of an older version
+	mayBeAlone bool     // there may be no log for it; version 0 only
+	older      bool     // there are earlier files
+	newest     uint64   // start of the newest file
+	unused     []uint64 // segments that were begun and never used
 
-	backup    bool     // the directory is a backup
-	strangers []string // files there that are not part of it
+	backup bool     // the directory is a backup
+	strays []string // files there that are not part of it
 
 	seen uint64 // the highest LSN of a value in the snapshot
 	next uint64 // LSN after the last record
@@ -237,11 +237,11 @@ func (r *recovery) run() (err error) {
 		return err
 	}
 	snapshots, segments := starts(r.files, snapPrefix), starts(r.files, segmentPrefix)
-	if segments, err = r.passOverUnused(snapshots, segments); err != nil {
+	if segments, err = r.skipUnused(snapshots, segments); err != nil {
 		return err
 	}
 	fresh := len(snapshots) == 0 && len(segments) == 0
-	if l.secret, err = openSecret(d, fresh && !r.checks()); err != nil {
+	if l.secret, err = openSecret(d, fresh && !r.readOnly()); err != nil {
 		return err
 	}
 	r.values = map[uint64]*recovered{}
@@ -275,9 +275,9 @@ func (r *recovery) run() (err error) {
 	return nil
 }
 
-// passOverUnused skips the segments that an interrupted start began before they had a
+// skipUnused skips the segments that an interrupted start began before they had a
 // snapshot. They are empty.
-func (r *recovery) passOverUnused(snapshots, segments []uint64) (used []uint64, err error) {
+func (r *recovery) skipUnused(snapshots, segments []uint64) (used []uint64, err error) {
 	for _, start := range segments {
 		if slices.Contains(snapshots, start) || len(snapshots) > 0 && start < snapshots[len(snapshots)-1] {
 			used = append(used, start)
@@ -294,11 +294,11 @@ func (r *recovery) passOverUnused(snapshots, segments []uint64) (used []uint64, 
 		in.close()
 		empty := in.size == int(in.fileHead.bytes())
 		switch {
-		case in.flags&segmentAnew == 0:
+		case in.flags&segmentRewrite == 0:
 			used = append(used, start)
 		case empty && (len(snapshots) > 0 || in.flags&segmentFirst != 0):
 			r.unused = append(r.unused, start)
-		case r.mend == nil:
+		case r.salvage == nil:
 			return nil, fmt.Errorf("%w: %s, which the log %s follows, is not there: put it back from a backup, or repair the directory, which says before what becomes unknown", ErrDamaged, snapshotName(start), segmentName(start))
 		default:
 			used = append(used, start)
@@ -315,14 +315,14 @@ func (r *recovery) close() {
 	}
 }
 
-// checks reports whether nothing may be changed.
-func (r *recovery) checks() bool { return r.local.config.checkOnly }
+// readOnly reports whether nothing may be changed.
+func (r *recovery) readOnly() bool { return r.local.config.checkOnly }
 
 // readSnapshot reads all values of the snapshot.
 func (r *recovery) readSnapshot(name string) error {
 	in, err := openRecords(r.local.config.disk, name, fileMagicSnap)
-	if err != nil && r.mend != nil {
-		in, err = r.mend.withoutHead(r, name, err)
+	if err != nil && r.salvage != nil {
+		in, err = r.salvage.withoutHead(r, name, err)
 	}
 	if err != nil {
 		return err
@@ -353,7 +353,7 @@ func (r *recovery) readSnapshot(name string) error {
 		case kind == recordContent:
 			err = r.readContent(current, &f)
 		case kind == recordEnd:
-			if n := f.uint64(); n != values && r.mend == nil {
+			if n := f.uint64(); n != values && r.salvage == nil {
 				return in.failed(nil, fmt.Sprintf("the snapshot has %d values of %d", values, n))
 			}
 			r.found.Bytes = in.at
@@ -365,10 +365,10 @@ func (r *recovery) readSnapshot(name string) error {
 			err = fmt.Errorf("a record of type %d in a snapshot", kind)
 		}
 		if err != nil {
-			if r.mend == nil {
+			if r.salvage == nil {
 				return in.failed(nil, err.Error())
 			}
-			r.mend.lostBits(current, err.Error())
+			r.salvage.lostBits(current, err.Error())
 		}
 	}
 }
@@ -383,20 +383,20 @@ func (r *recovery) beginSnapshot(in *recordReader) error {
 		err = r.readHead(&f, in)
 		return err
 	}
-	if r.mend == nil || err != nil && err != io.EOF && !errors.Is(err, errTorn) {
+	if r.salvage == nil || err != nil && err != io.EOF && !errors.Is(err, errTorn) {
 		return in.failed(err, "the snapshot does not begin with its head")
 	}
-	r.mend.note("%s, byte %d: its first record is damaged: whether %q is the right file can no longer be told", in.name, in.at, secretsName)
+	r.salvage.note("%s, byte %d: its first record is damaged: whether %q is the right file can no longer be told", in.name, in.at, secretsName)
 	r.headless()
 	return nil
 }
 
 // skipDamage continues after damage if the caller asked for that.
 func (r *recovery) skipDamage(in *recordReader, err error, current *recovered) error {
-	if r.mend == nil || err != io.EOF && !errors.Is(err, errTorn) {
+	if r.salvage == nil || err != io.EOF && !errors.Is(err, errTorn) {
 		return in.failed(err, "")
 	}
-	return r.mend.skip(r, in, err, current)
+	return r.salvage.skip(r, in, err, current)
 }
 
 func (r *recovery) readHead(f *fields, in *recordReader) error {
@@ -407,7 +407,7 @@ func (r *recovery) readHead(f *fields, in *recordReader) error {
 	if f.bad {
 		return in.failed(nil, "the head is too short")
 	}
-	r.alone = in.version == 0 && flags&snapshotMayBeAlone != 0
+	r.mayBeAlone = in.version == 0 && flags&snapshotMayBeAlone != 0
 	r.taken = time.Unix(0, int64(taken))
 	r.local.replay.Store(int64(max(taken, 1)))
 	if own := fingerprint(r.local.secret); own != print {
@@ -471,7 +471,7 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 		return nil, err
 	}
 	v := &value{local: l, name: name, id: id, body: b, level: level}
-	l.grant(besideBytes(b, name))
+	l.grant(overheadBytes(b, name))
 	l.publish(v, expires)
 	r.found.Values++
 	r.seen = max(r.seen, lsn)
@@ -555,7 +555,7 @@ func (r *recovery) endContent(v *recovered) error {
 		if err := <-c.made; err != nil {
 			return fmt.Errorf("value %d: %w", v.id, err)
 		}
-		bytes := takes(c.bits) // at once, as a window releases what expires
+		bytes := memoryOf(c.bits) // at once, as a window releases what expires
 		r.local.grant(bytes)
 		b.replace(c.bits, b.items.Load(), bytes)
 	}
@@ -571,10 +571,10 @@ func (r *recovery) finishContents(in *recordReader) error {
 		if v.content == nil {
 			continue
 		}
-		if r.mend == nil {
+		if r.salvage == nil {
 			return in.failed(nil, fmt.Sprintf("value %d is not complete", id))
 		}
-		r.mend.lostBits(v, "its bits are not complete")
+		r.salvage.lostBits(v, "its bits are not complete")
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func Verify(dir string) (Recovery, error) {
 }
 
 // inspect reads a directory without changing it, and keeps it locked.
-func inspect(config LocalConfig, mend *mending) (*recovery, func() error, error) {
+func inspect(config LocalConfig, s *salvage) (*recovery, func() error, error) {
 	config, err := config.filled()
 	if err != nil {
 		return nil, nil, err
@@ -35,7 +35,7 @@ func inspect(config LocalConfig, mend *mending) (*recovery, func() error, error)
 	if err != nil {
 		return nil, nil, fmt.Errorf("store: %w: stop the server first", err)
 	}
-	r := &recovery{local: newLocal(config), mend: mend}
+	r := &recovery{local: newLocal(config), salvage: s}
 	if err := r.run(); err != nil {
 		unlock()
 		return nil, nil, fmt.Errorf("store: verifying: %w", err)
@@ -54,7 +54,7 @@ func Repair(dir string, agree func(unknown []string) bool) error {
 }
 
 func repair(config LocalConfig, agree func(unknown []string) bool) (err error) {
-	m := &mending{lost: map[uint64]*recovered{}}
+	m := &salvage{lost: map[uint64]*recovered{}}
 	r, unlock, err := inspect(config, m)
 	if err != nil {
 		return err
@@ -66,10 +66,10 @@ func repair(config LocalConfig, agree func(unknown []string) bool) (err error) {
 	}
 	m.saturate(r)
 	l, d := r.local, r.local.config.disk
-	if _, err := l.anew(max(r.next, r.newest)+1, false); err != nil {
+	if _, err := l.writeBase(max(r.next, r.newest)+1, false); err != nil {
 		return fmt.Errorf("store: repairing: %w", err)
 	}
-	if err := r.noBackup(); err != nil {
+	if err := r.adoptBackup(); err != nil {
 		return fmt.Errorf("store: repairing: %w", err)
 	}
 	for _, name := range r.files {
@@ -92,8 +92,8 @@ func repair(config LocalConfig, agree func(unknown []string) bool) (err error) {
 	return d.SyncDir()
 }
 
-// mending continues after damage, and notes what is lost.
-type mending struct {
+// salvage continues after damage, and notes what is lost.
+type salvage struct {
 	unknown []string
 	adds    bool                  // some of the log's adds are lost
 	lost    map[uint64]*recovered // values with bits missing
@@ -102,11 +102,11 @@ type mending struct {
 // errNoMore: there are no more records after the damage.
 var errNoMore = errors.New("no more records")
 
-func (m *mending) note(format string, args ...any) {
+func (m *salvage) note(format string, args ...any) {
 	m.unknown = append(m.unknown, fmt.Sprintf(format, args...))
 }
 
-func (m *mending) lostBits(v *recovered, why string) {
+func (m *salvage) lostBits(v *recovered, why string) {
 	if v == nil || m.lost[v.id] != nil {
 		return
 	}
@@ -128,13 +128,13 @@ func (m *mending) lostBits(v *recovered, why string) {
 	b.replace(fresh.(*paired).now(), b.items.Load(), fresh.(*paired).charged.Load())
 }
 
-func (m *mending) lostRecords(format string, args ...any) {
+func (m *salvage) lostRecords(format string, args ...any) {
 	m.note(format, args...)
 	m.adds = true
 }
 
 // skip continues with the next whole record, if there is one.
-func (m *mending) skip(r *recovery, in *recordReader, _ error, current *recovered) error {
+func (m *salvage) skip(r *recovery, in *recordReader, _ error, current *recovered) error {
 	at, from := in.at, in.next
 	found, err := in.resync()
 	if err != nil {
@@ -164,7 +164,7 @@ func (m *mending) skip(r *recovery, in *recordReader, _ error, current *recovere
 
 // withoutHead opens a snapshot whose file begins with damage. Its records are found by
 // their structure: they have numbers, and values have headers of their own.
-func (m *mending) withoutHead(r *recovery, name string, why error) (*recordReader, error) {
+func (m *salvage) withoutHead(r *recovery, name string, why error) (*recordReader, error) {
 	if !errors.Is(why, ErrDamaged) {
 		return nil, why
 	}
@@ -176,7 +176,7 @@ func (m *mending) withoutHead(r *recovery, name string, why error) (*recordReade
 // withoutSnapshot begins with the log, if that is to be repaired.
 func (r *recovery) withoutSnapshot() error {
 	name, segment := snapshotName(r.start), segmentName(r.start)
-	if r.mend == nil {
+	if r.salvage == nil {
 		return fmt.Errorf("%w: there is a log, %s, but no snapshot: restore the directory from a backup, or repair it, which first shows what becomes unknown", ErrDamaged, segment)
 	}
 	in, err := openRecords(r.local.config.disk, segment, fileMagicLog)
@@ -184,9 +184,9 @@ func (r *recovery) withoutSnapshot() error {
 		defer in.close()
 	}
 	if err == nil && in.flags&segmentFirst != 0 {
-		r.mend.note("%s is not there, which was empty: all values are in the log", name)
+		r.salvage.note("%s is not there, which was empty: all values are in the log", name)
 	} else {
-		r.mend.note("%s is not there: all values that were in it are lost, and those that were made since are not", name)
+		r.salvage.note("%s is not there: all values that were in it are lost, and those that were made since are not", name)
 	}
 	r.headless()
 	return nil
@@ -199,7 +199,7 @@ func (r *recovery) headless() {
 }
 
 // lostAdds notes all filters that may have had adds in the lost records of the log.
-func (m *mending) lostAdds(r *recovery) {
+func (m *salvage) lostAdds(r *recovery) {
 	if !m.adds {
 		return
 	}
@@ -213,7 +213,7 @@ func (m *mending) lostAdds(r *recovery) {
 
 // saturate makes damaged filters answer "perhaps" to every key, and drops damaged plain
 // values.
-func (m *mending) saturate(r *recovery) {
+func (m *salvage) saturate(r *recovery) {
 	for _, v := range m.lost {
 		switch b := v.body.(type) {
 		case chain:

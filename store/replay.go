@@ -16,18 +16,18 @@ func (r *recovery) readLog(segments []uint64) error {
 		segments = segments[1:]
 	}
 	if len(segments) == 0 {
-		if r.alone {
+		if r.mayBeAlone {
 			return nil
 		}
-		if r.mend != nil {
-			r.mend.lostRecords("%s is not there: all of the log since the snapshot is lost", segmentName(r.start))
+		if r.salvage != nil {
+			r.salvage.lostRecords("%s is not there: all of the log since the snapshot is lost", segmentName(r.start))
 			return nil
 		}
 		return fmt.Errorf("%w: the log %s, which follows the snapshot %s, is not there: put it back from a backup", ErrDamaged, segmentName(r.start), snapshotName(r.start))
 	}
 	for i, start := range segments {
-		if start != r.next && r.mend != nil {
-			r.mend.lostRecords("records %d to %d of the log are lost: %s is missing", r.next, start-1, segmentName(r.next))
+		if start != r.next && r.salvage != nil {
+			r.salvage.lostRecords("records %d to %d of the log are lost: %s is missing", r.next, start-1, segmentName(r.next))
 		} else if start != r.next {
 			return fmt.Errorf("%w: the log ends before record %d, but its next file begins with %d: %s is missing: restore it from a backup", ErrDamaged, r.next, start, segmentName(r.next))
 		}
@@ -75,7 +75,7 @@ func (r *recovery) readSegment(start uint64, last bool) error {
 // neither a reader nor an error, the segment is lost.
 func (r *recovery) openSegment(start uint64) (*recordReader, error) {
 	in, err := openRecords(r.local.config.disk, segmentName(start), fileMagicLog)
-	if errors.Is(err, ErrDamaged) && r.mend != nil {
+	if errors.Is(err, ErrDamaged) && r.salvage != nil {
 		return openAnyRecords(r.local.config.disk, segmentName(start))
 	}
 	if err != nil {
@@ -93,10 +93,10 @@ func (r *recovery) openSegment(start uint64) (*recordReader, error) {
 		return in, nil
 	}
 	in.close()
-	if r.mend == nil {
+	if r.salvage == nil {
 		return nil, err
 	}
-	r.mend.lostRecords("%v: its records are lost", err)
+	r.salvage.lostRecords("%v: its records are lost", err)
 	return nil, nil
 }
 
@@ -142,8 +142,8 @@ func (r *recovery) apply(in *recordReader, kind byte, f *fields) error {
 	if err == nil && f.bad {
 		err = errors.New("it has too few bytes")
 	}
-	if err != nil && r.mend != nil {
-		r.mend.note("%s: record %d of the log cannot be applied: %v", in.name, lsn, err)
+	if err != nil && r.salvage != nil {
+		r.salvage.note("%s: record %d of the log cannot be applied: %v", in.name, lsn, err)
 		return nil
 	}
 	if err != nil {
@@ -262,7 +262,7 @@ func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
 			f.rest()
 			return nil // its name was removed later, or while the snapshot was taken
 		}
-		if r.mend != nil {
+		if r.salvage != nil {
 			f.rest()
 			return nil // it was lost, and that was reported
 		}
@@ -336,7 +336,7 @@ func (r *recovery) applyContent(v *recovered, kind byte, f *fields) error {
 		if other == nil {
 			return errors.New("the filter to merge is not there")
 		}
-		if err := v.mergeAgain(other.value, items); err != nil {
+		if err := v.replayMerge(other.value, items); err != nil {
 			return err
 		}
 		if v.kind() == RedisBloom {
@@ -361,7 +361,7 @@ func (r *recovery) finish() {
 			}
 		case *paired:
 			if b.incoming == nil {
-				bytes := takes(b.now())
+				bytes := memoryOf(b.now())
 				r.local.release(b.charged.Load())
 				r.local.grant(bytes)
 				b.charged.Store(bytes)
@@ -369,7 +369,7 @@ func (r *recovery) finish() {
 		}
 	}
 	r.dropUnfinished()
-	r.local.ends.ended = nil // they had expired before
+	r.local.expiries.expired = nil // they had expired before
 	r.found.Values = r.local.Len()
 }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// repaired repairs a copy of the plant's disk, opens it, and returns what was told.
-func repaired(t *testing.T, q *plant) (told string) {
+// repaired repairs a copy of the harness's disk, opens it, and returns what was told.
+func repaired(t *testing.T, q *harness) (told string) {
 	t.Helper()
 	config := LocalConfig{seams: seams{disk: q.disk, now: func() time.Time { return q.clock }}}
 	err := repair(config, func(what []string) bool { told = strings.Join(what, "\n"); return true })
@@ -29,8 +29,8 @@ func repaired(t *testing.T, q *plant) (told string) {
 	return told
 }
 
-// kept counts the names of the plant that are there, each with all of its keys.
-func (p *plant) kept(t *testing.T) (n int) {
+// kept counts the names of the harness that are there, each with all of its keys.
+func (p *harness) kept(t *testing.T) (n int) {
 	t.Helper()
 	for name, v := range p.now() {
 		f, err := p.store.Open([]byte(name))
@@ -51,7 +51,7 @@ func (p *plant) kept(t *testing.T) (n int) {
 // TestRepairSnapshotHead: a snapshot whose beginning is damaged could not be
 // repaired, though values have headers of their own.
 func TestRepairSnapshotHead(t *testing.T) {
-	p := planted(t, 6)
+	p := populated(t, 6)
 	snapshot, log := p.files()
 	for _, c := range []struct {
 		name string
@@ -102,7 +102,7 @@ func TestRepairSnapshotHead(t *testing.T) {
 // TestRepairWithoutSnapshot: of a snapshot that is not there everything is lost, but
 // not what was made since; of a store's first snapshot nothing.
 func TestRepairWithoutSnapshot(t *testing.T) {
-	p := planted(t, 7)
+	p := populated(t, 7)
 	snapshot, _ := p.files()
 	q := p.again()
 	delete(q.disk.cached, snapshot)
@@ -113,11 +113,11 @@ func TestRepairWithoutSnapshot(t *testing.T) {
 		t.Errorf("it was said: %s", told)
 	}
 
-	p = newPlant(8, Always, flawNone)
+	p = newHarness(8, Always, flawNone)
 	if err := p.open(); err != nil {
 		t.Fatal(err)
 	}
-	for i, spec := range plantSpecs {
+	for i, spec := range modelSpecs {
 		name := string(rune('a' + i))
 		if _, err := p.store.Create(bg, name, spec); err != nil {
 			t.Fatal(err)
@@ -142,7 +142,7 @@ func TestRepairWithoutSnapshot(t *testing.T) {
 // TestMissingLog: since a store's first start its log could be taken away, and it
 // began with nothing.
 func TestMissingLog(t *testing.T) {
-	p := newPlant(1, Always, flawNone)
+	p := newHarness(1, Always, flawNone)
 	if err := p.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -161,9 +161,9 @@ func TestMissingLog(t *testing.T) {
 
 // TestForeignFiles: the files of two directories, with the same names, are not mixed.
 func TestForeignFiles(t *testing.T) {
-	var plants [2]*plant
-	for i := range plants {
-		p := newPlant(1, Always, flawNone)
+	var harnesses [2]*harness
+	for i := range harnesses {
+		p := newHarness(1, Always, flawNone)
 		if err := p.open(); err != nil {
 			t.Fatal(err)
 		}
@@ -172,11 +172,11 @@ func TestForeignFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		addSome(t, p.store, "seen", 0, 50)
-		plants[i] = p
+		harnesses[i] = p
 	}
-	_, log := plants[0].files()
-	q := plants[0].again()
-	q.disk.cached[log] = plants[1].disk.cached[log]
+	_, log := harnesses[0].files()
+	q := harnesses[0].again()
+	q.disk.cached[log] = harnesses[1].disk.cached[log]
 	if err := q.open(); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "of another directory") {
 		t.Errorf("with the log of another: %v", err)
 	}
@@ -191,7 +191,7 @@ func TestForeignFiles(t *testing.T) {
 // TestNewerVersion: a directory of a later release is refused by name, and not taken
 // for damage.
 func TestNewerVersion(t *testing.T) {
-	p := planted(t, 9)
+	p := populated(t, 9)
 	snapshot, log := p.files()
 	for _, name := range []string{snapshot, log} {
 		q := p.again()
@@ -212,7 +212,7 @@ func reseal(b []byte) {
 
 // TestTornRecords: whole records behind a bad one are counted.
 func TestTornRecords(t *testing.T) {
-	p := newPlant(1, EverySecond, flawNone)
+	p := newHarness(1, EverySecond, flawNone)
 	if err := p.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func (d countingDisk) Open(name string) (diskSource, error) {
 
 // TestTornRecordsAreCountedQuickly: many records, of which every tenth is torn.
 func TestTornRecordsAreCountedQuickly(t *testing.T) {
-	p := newPlant(1, EverySecond, flawNone)
+	p := newHarness(1, EverySecond, flawNone)
 	if err := p.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -291,7 +291,7 @@ func TestTornRecordsAreCountedQuickly(t *testing.T) {
 
 // TestUnfinishedRestore: a kill in a RESTORE left a name that no client had given.
 func TestUnfinishedRestore(t *testing.T) {
-	p := newPlant(1, Always, flawNone)
+	p := newHarness(1, Always, flawNone)
 	if err := p.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func (s countingSource) ReadAt(b []byte, at int64) (int, error) {
 // TestSearchIsQuick: behind a changed byte the next record is found without a
 // checksum of megabytes at each byte, which took minutes.
 func TestSearchIsQuick(t *testing.T) {
-	p := newPlant(1, Always, flawNone)
+	p := newHarness(1, Always, flawNone)
 	if err := p.open(); err != nil {
 		t.Fatal(err)
 	}

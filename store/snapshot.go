@@ -28,7 +28,7 @@ type named struct {
 
 // snapshotMayBeAlone, in the head of a snapshot of version 0: it was written by a store
 // that was starting, before its log existed. In later versions the log comes first: see
-// segmentAnew.
+// segmentRewrite.
 const snapshotMayBeAlone = 1
 
 // checkpoint writes a snapshot, and removes the files that it makes superfluous.
@@ -54,7 +54,7 @@ func (l *Local) checkpointAlone() error {
 		}
 		return l.snapshotFailed(err)
 	}
-	l.coverLeaks()
+	l.clearLeaks()
 	l.log.isSaved(start)
 	err = l.removeOld(start)
 	l.leftovers.Store(err != nil)
@@ -283,8 +283,8 @@ func (v *value) state() (s valueState) {
 	l, gate := v.local, v.gate()
 	gate.RLock()
 	defer gate.RUnlock()
-	l.underway.Lock()
-	defer l.underway.Unlock()
+	l.adding.Lock()
+	defer l.adding.Unlock()
 	if l.log != nil {
 		l.log.Lock()
 		s.lsn = l.log.next

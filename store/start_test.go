@@ -102,14 +102,14 @@ func TestStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	l = start()
-	items := l.look([]byte("seen")).Info().Items
+	items := l.lookup([]byte("seen")).Info().Items
 	l.eachSecond()
 	if now := files("snapshot-*"); len(now) != 1 || now[0] == old || len(files("log-*")) != 1 {
 		t.Errorf("a second later: %q", files("*"))
 	}
 	kill(t, l)
 	l = start()
-	if got := l.look([]byte("seen")).Info().Items; got != items || items < 145 {
+	if got := l.lookup([]byte("seen")).Info().Items; got != items || items < 145 {
 		t.Errorf("%d items, and then %d", items, got)
 	}
 	if err := l.Close(); err != nil {
@@ -179,7 +179,7 @@ func TestSegmentIsCheckedAgain(t *testing.T) {
 	if _, err := OpenLocal(LocalConfig{seams: seams{disk: rotting, idle: true}}); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a file that changed while it was copied: %v", err)
 	}
-	if l, err = OpenLocal(LocalConfig{seams: seams{disk: disk, idle: true}}); err != nil || l.look([]byte("seen")).Info().Items != 100 {
+	if l, err = OpenLocal(LocalConfig{seams: seams{disk: disk, idle: true}}); err != nil || l.lookup([]byte("seen")).Info().Items != 100 {
 		t.Errorf("after that: %v", err)
 	}
 }
@@ -222,12 +222,12 @@ func TestCrowded(t *testing.T) {
 		if err := l.Snapshot(bg); err != nil || l.Stats().SnapshotFailure != nil {
 			t.Errorf("and later: %v", err)
 		}
-		items := l.look([]byte("seen")).Info().Items
+		items := l.lookup([]byte("seen")).Info().Items
 		disk.crashDisk = disk.restart(false)
 		if l, err = OpenLocal(LocalConfig{seams: seams{disk: disk, idle: true}}); err != nil {
 			t.Fatal(err)
 		}
-		if got := l.look([]byte("seen")).Info().Items; got != items {
+		if got := l.lookup([]byte("seen")).Info().Items; got != items {
 			t.Errorf("%d items of %d", got, items)
 		}
 	}

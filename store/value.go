@@ -44,10 +44,10 @@ var errDropped = fmt.Errorf("%w: the filter was dropped, or another took its pla
 type body interface {
 	kind() Kind
 
-	// giveBack releases the memory that the store has granted, except for besideBytes,
+	// free releases the memory that the store has granted, except for overheadBytes,
 	// and closes the bits as soon as nobody has them pinned. The gate is held for
 	// writing, or nobody else has the body yet. The body must not be used afterwards.
-	giveBack(l *Local)
+	free(l *Local)
 
 	// bits are what must be pinned, nil if nothing. The gate is held.
 	bits() io.Closer
@@ -107,10 +107,10 @@ func (v *value) logged() bool { return v.local.log != nil && !v.isDropped() }
 // text is a plain value.
 type text []byte
 
-func (t text) kind() Kind        { return String }
-func (t text) bytes() uint64     { return memory.Allocated(uint64(len(t))) }
-func (t text) giveBack(l *Local) { l.release(t.bytes()) }
-func (t text) bits() io.Closer   { return nil }
+func (t text) kind() Kind      { return String }
+func (t text) bytes() uint64   { return memory.Allocated(uint64(len(t))) }
+func (t text) free(l *Local)   { l.release(t.bytes()) }
+func (t text) bits() io.Closer { return nil }
 
 func (t text) add(*value, [][]byte, []bool) (int, error) { return 0, ErrWrongKind }
 func (t text) contains([][]byte, []bool)                 {}

@@ -57,8 +57,8 @@ func (p *paired) addToWindow(v *value, hashes []uint64, isNew []bool) (done int,
 	if !ok {
 		return 0, fmt.Errorf("%w: it is no window", ErrWrongKind)
 	}
-	l.underway.RLock()
-	defer l.underway.RUnlock()
+	l.adding.RLock()
+	defer l.adding.RUnlock()
 	at := l.windowNow().UnixNano() // before the window reads the clock: it may forget later, never too soon
 	done, added, err := bloom.Inside.TryAddHashes(w, hashes, isNew)
 	if done > 0 {
@@ -74,9 +74,9 @@ func (p *paired) addToWindow(v *value, hashes []uint64, isNew []bool) (done int,
 	return done, fmt.Errorf("%w: %w: wait, or make one that is larger, or that grows", ErrFull, err)
 }
 
-// windowTakes is the memory that a window takes, in bytes: that of all its layers, the
+// windowMemory is the memory that a window takes, in bytes: that of all its layers, the
 // layers of generations yet to begin, and a spare one.
-func windowTakes(w *bloom.Window) (total uint64) {
+func windowMemory(w *bloom.Window) (total uint64) {
 	sizes, blocks := bloom.Inside.Sizes(w), w.Plan().Blocks
 	for _, s := range sizes {
 		total += lockedBytes(s.Plan)

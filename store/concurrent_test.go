@@ -72,16 +72,16 @@ func everything(t *testing.T, l *Local, round int, filters ...Filter) {
 	soon(t, "committing", func() error { return l.Commit(bg) })
 }
 
-// TestBesideSnapshot: while a snapshot is stuck, a merge and a fold wait for it, and
+// TestDuringSnapshot: while a snapshot is stuck, a merge and a fold wait for it, and
 // nothing else does.
-func TestBesideSnapshot(t *testing.T) {
+func TestDuringSnapshot(t *testing.T) {
 	disk := newCrashDisk(rand.New(rand.NewPCG(1, 2)))
 	l, err := OpenLocal(LocalConfig{Level: Always, seams: seams{disk: disk, idle: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var filters []Filter
-	for i, spec := range append(slices.Clone(plantSpecs), plantSpecs[2]) {
+	for i, spec := range append(slices.Clone(modelSpecs), modelSpecs[2]) {
 		spec.Capacity *= 10
 		f, err := l.Create(bg, fmt.Sprint(i), spec)
 		if err == nil {
@@ -92,13 +92,13 @@ func TestBesideSnapshot(t *testing.T) {
 		}
 		filters = append(filters, f)
 	}
-	stuck, goOn := make(chan bool), make(chan bool)
+	stuck, resume := make(chan bool), make(chan bool)
 	first := true
 	disk.meanwhile = func() {
 		if first {
 			first = false
 			stuck <- true
-			<-goOn
+			<-resume
 		}
 	}
 	done := make(chan error, 3)
@@ -114,7 +114,7 @@ func TestBesideSnapshot(t *testing.T) {
 		t.Errorf("a merge or fold did not wait for the snapshot: %v", err)
 	default:
 	}
-	close(goOn)
+	close(resume)
 	for range 3 {
 		soon(t, "what waited", func() error { return <-done })
 	}
@@ -123,9 +123,9 @@ func TestBesideSnapshot(t *testing.T) {
 	}
 }
 
-// TestBesideMerge: while filters are merged, or one is folded, everything else goes on,
+// TestDuringMerge: while filters are merged, or one is folded, everything else goes on,
 // and what is added meanwhile is there in the end, also when the store is opened again.
-func TestBesideMerge(t *testing.T) {
+func TestDuringMerge(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec Spec
 		do   func(a, b Filter) error
@@ -194,9 +194,9 @@ func TestBesideMerge(t *testing.T) {
 	}
 }
 
-// TestMergeOfTheDropped: a merge whose source is dropped meanwhile fails, and a
+// TestMergeOfDroppedFilter: a merge whose source is dropped meanwhile fails, and a
 // snapshot is taken, so that what was copied is on the disk.
-func TestMergeOfTheDropped(t *testing.T) {
+func TestMergeOfDroppedFilter(t *testing.T) {
 	spec := Spec{Kind: Paired, Capacity: 3_000_000, Rate: 0.01}
 	var l *Local
 	config := LocalConfig{Dir: t.TempDir(), seams: seams{idle: true}}
@@ -297,10 +297,10 @@ func droppedRun(spec Spec, flaw flaw) error {
 	return l.Close()
 }
 
-// TestSnapshotOfTheDropped: what was renamed, swapped and dropped while a snapshot was
+// TestSnapshotOfDroppedFilter: what was renamed, swapped and dropped while a snapshot was
 // taken has none of its bits in it, and the log behind it can be read all the same.
-func TestSnapshotOfTheDropped(t *testing.T) {
-	for name, spec := range map[string]Spec{"RedisBloom": plantSpecs[0], "paired": plantSpecs[2], "window": plantSpecs[4]} {
+func TestSnapshotOfDroppedFilter(t *testing.T) {
+	for name, spec := range map[string]Spec{"RedisBloom": modelSpecs[0], "paired": modelSpecs[2], "window": modelSpecs[4]} {
 		if err := droppedRun(spec, flawNone); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -499,10 +499,10 @@ type slowCloser chan bool
 
 func (c slowCloser) Close() error { <-c; return nil }
 
-// TestBesideGrants: who needs memory waits for what is being given back, and nobody
+// TestGrantsBlockNobody: who needs memory waits for what is being given back, and nobody
 // waits for him. (Everybody's commit did, and who wanted to add to another filter or
 // to drop one.)
-func TestBesideGrants(t *testing.T) {
+func TestGrantsBlockNobody(t *testing.T) {
 	const span = 24 * time.Hour
 	l, err := OpenLocal(LocalConfig{Level: Always, seams: seams{disk: newCrashDisk(rand.New(rand.NewPCG(7, 8))), idle: true, patience: time.Minute}})
 	if err != nil {
