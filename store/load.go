@@ -163,7 +163,7 @@ func (p *paired) appendPiece(v *value, iterator int64, piece []byte, bits hashed
 	}
 	v.logChunk(iterator, piece)
 	if bits == nil {
-		p.incoming.take(piece)
+		p.incoming.append(piece)
 		return nil
 	}
 	p.incoming = nil
@@ -177,11 +177,6 @@ func closeIf(bits hashed) {
 	if bits != nil {
 		bits.Close()
 	}
-}
-
-// take is load without locks, for when the log is replayed.
-func (p *paired) take(v *value, iterator int64, chunk []byte) error {
-	return p.load(v, iterator, chunk)
 }
 
 // isLoading returns an error if the filter is being loaded: keys added now would be
@@ -201,8 +196,8 @@ type incoming struct {
 	size   uint64
 }
 
-// take appends a copy of a chunk. Small ones share a piece.
-func (in *incoming) take(piece []byte) {
+// append appends a copy of a piece. Small ones are put together.
+func (in *incoming) append(piece []byte) {
 	for len(piece) > 0 {
 		last := len(in.pieces) - 1
 		if last < 0 || len(in.pieces[last]) == cap(in.pieces[last]) {

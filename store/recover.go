@@ -528,7 +528,7 @@ func (r *recovery) readContent(v *recovered, f *fields) error {
 			}
 			return nil
 		}
-		return b.take(v.value, int64(c.at)+1, data)
+		return b.load(v.value, int64(c.at)+1, data)
 	}
 	c.bytes = append(c.bytes, data...)
 	return nil

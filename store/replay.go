@@ -326,11 +326,8 @@ func (r *recovery) create(id uint64, name string, b body, level Level, expires i
 func (r *recovery) applyContent(v *recovered, kind byte, f *fields) error {
 	switch kind {
 	case recordChunk:
-		iterator, chunk := int64(f.uint64()), f.rest()
-		if b, ok := v.body.(*paired); ok {
-			return b.take(v.value, iterator, chunk)
-		}
-		return v.body.load(v.value, iterator, chunk)
+		iterator := int64(f.uint64())
+		return v.body.load(v.value, iterator, f.rest())
 	case recordMerge:
 		other, items := r.values[f.uint64()], f.items()
 		if other == nil {
