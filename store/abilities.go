@@ -10,7 +10,7 @@ type Statistician interface {
 	Stats() Stats
 }
 
-// A Snapshotter can write all its values to a snapshot beside its log.
+// A Snapshotter can write all its values to a snapshot, which replaces the log before it.
 type Snapshotter interface {
 	Statistician
 	Snapshot(ctx context.Context) error

@@ -57,8 +57,8 @@ func overheadBytes(b body, name string) uint64 {
 }
 
 // lockedBytes is the memory of a filter of fixed size, or of one layer of a growing
-// filter: its bits, the locks of their blocks, and the gates that a
-// chain has if this is its newest layer.
+// filter: its bits, the locks of their blocks, and the gates that a chain of layers has
+// if this is its newest one.
 func lockedBytes(plan bloom.Plan) uint64 {
 	const (
 		line        = 64 // each lock and each gate has a cache line of its own

@@ -43,11 +43,12 @@ var errChanged = errors.New("the files change too quickly")
 // not disturbed. The backup has everything that was acknowledged before Backup was
 // called; filters at the level [Unlogged] are as in the newest snapshot.
 //
-// If to holds an older backup of the same store, only new files are copied. The
-// directory is a complete backup at every moment, even if the process or the machine
-// crashes. Every record is checked while it is copied, and every file of the backup is
-// read back. The error wraps [ErrDamaged] if a file is not as it was written, and
-// bloom.ErrLocked if another process has locked to.
+// If to holds an older backup of the same store, only files that are new or have grown
+// are copied. Once the first backup is finished, the directory is a complete backup at
+// every moment, even if the process or the machine crashes. Every record is checked
+// while it is copied, and every file of the backup is read back. The error wraps
+// [ErrDamaged] if a file is not as it was written, and bloom.ErrLocked if another
+// process has locked to.
 func Backup(from, to string) (BackupReport, error) {
 	began := time.Now()
 	target, err := openDirectory(to)
@@ -121,7 +122,7 @@ func isStoreFile(name string) bool {
 	return len(starts([]string{name}, snapPrefix))+len(starts([]string{name}, segmentPrefix)) == 1
 }
 
-// sourceFile is a file to be copied.
+// sourceFile is a file of the store to be copied.
 type sourceFile struct {
 	*recordReader // nil for the secrets
 	name          string

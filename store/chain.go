@@ -38,7 +38,7 @@ func (l *Local) loadChain(header []byte) (body, error) {
 	return chain{c}, nil
 }
 
-// free closes the chain, which releases what was granted to it.
+// free closes the chain, whose Close releases what was granted to it.
 func (c chain) free(l *Local) { l.discard(gone{bits: c.Filter, size: c.Info().Size}) }
 
 func (c chain) bits() io.Closer { return c.Filter }
@@ -106,8 +106,8 @@ func (c chain) dump(v *value, iterator int64) (next int64, chunk []byte, err err
 	return next, chunk, nil
 }
 
-// load takes the chunk a piece at a time, so that nobody waits long for the gate, or
-// for a commit that has to write all of it.
+// load loads the chunk a piece at a time, so that nobody waits long for the gate, or for
+// a commit that has to write all of it.
 func (c chain) load(v *value, iterator int64, chunk []byte) error {
 	if len(chunk) > maxLoad {
 		return chunkError(fmt.Errorf("%w: %d bytes, of at most %d", bloom.ErrLimit, len(chunk), maxLoad))
@@ -128,7 +128,8 @@ func (c chain) load(v *value, iterator int64, chunk []byte) error {
 	}
 }
 
-// loadPiece loads one piece of a chunk that is known to fit.
+// loadPiece loads one piece of a chunk, if the whole chunk fits. It checks that for each
+// piece: the gate was free in between, so the filter may have changed.
 func (c chain) loadPiece(v *value, iterator int64, chunk []byte, at int64, piece []byte) error {
 	gate := v.gate()
 	gate.Lock()

@@ -179,7 +179,8 @@ func (l *Local) drop(v *value) {
 }
 
 // forget releases the memory of a value that has lost its name. Callers that still hold
-// it can continue, but its memory is no longer charged to the store.
+// it get errDropped from now on. Bits that are pinned stay, and are charged, until the
+// last pin is removed.
 func (l *Local) forget(v *value) {
 	gate := v.gate()
 	gate.Lock()
@@ -213,7 +214,8 @@ func (l *Local) Rename(ctx context.Context, from, to string) error {
 	})
 }
 
-// grantName reserves the memory that a name takes in addition to the previous one.
+// grantName reserves the memory that a new name takes beyond that of the old one, or
+// releases the difference.
 func (l *Local) grantName(from, to string) error {
 	before, after := nameBytes(from), nameBytes(to)
 	if after > before {
@@ -232,7 +234,7 @@ func (l *Local) rename(v *value, to string) {
 	}
 }
 
-// Swap exchanges two values. Each keeps its time of expiry.
+// Swap exchanges two values. Each value keeps its time of expiry.
 func (l *Local) Swap(ctx context.Context, a, b string) error {
 	l.changing.Lock()
 	defer l.changing.Unlock()

@@ -11,10 +11,10 @@ import (
 	"github.com/bloomery/bloom/internal/replace"
 )
 
-// disk is a directory of files, as far as the store uses one: new files are written and
-// read from front to back. Data are safe once the file is synced; the creation,
-// renaming or removal of a file is safe once the directory is synced. Tests use one
-// that simulates power cuts.
+// disk is a directory of files, as far as the store uses one: files are written from
+// front to back, and never overwritten. Data are safe once the file is synced; the
+// creation, renaming or removal of a file is safe once the directory is synced. Tests
+// use a disk that simulates power cuts.
 type disk interface {
 	Create(name string) (diskFile, error) // for writing; name must not exist
 	Append(name string) (diskFile, error) // to continue writing
@@ -146,5 +146,6 @@ func (d directory) Lock() (unlock func() error, err error) {
 	return file.Close, nil
 }
 
-// dataFile syncs without access and modification times, which nobody needs.
+// dataFile is a file whose Sync skips access and modification times where the system
+// can: see sync_linux.go.
 type dataFile struct{ *os.File }

@@ -70,7 +70,7 @@ func (p *paired) beginDump(v *value) ([]byte, error) {
 	if err := p.isLoading(); err != nil {
 		return nil, err
 	}
-	items := p.items.Load() // read before the bits are pinned
+	items := p.items.Load() // before the image is taken, so that it has all of these keys
 	image, err := bloom.Inside.Image(p.now())
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func (p *paired) beginDump(v *value) ([]byte, error) {
 	return p.header(items, image.Size()), nil
 }
 
-// nextOfDump returns the dump under way, if any, with its bits pinned once more.
+// nextOfDump returns the dump in progress, if any, with its bits pinned once more.
 func (p *paired) nextOfDump() (out outgoing) {
 	p.sending.Lock()
 	defer p.sending.Unlock()
@@ -115,7 +115,7 @@ func (p *paired) endDumpLocked() {
 	}
 }
 
-// endIdleDumps ends the dumps that nobody continues to read.
+// endIdleDumps ends the dumps of which nobody has read a chunk for dumpIdle.
 func (l *Local) endIdleDumps() {
 	l.dumps.Range(func(key, _ any) bool {
 		p := key.(*paired)
@@ -205,7 +205,7 @@ func memoryOf(bits hashed) (total uint64) {
 	return total
 }
 
-// read makes the bits that a file of at most this many bytes holds.
+// read reads the bits from a filter's file of at most limit bytes.
 func (l *Local) read(spec Spec, from io.Reader, limit int64) (bits hashed, err error) {
 	needsSecret := false
 	switch {

@@ -8,8 +8,8 @@ import (
 	"weak"
 )
 
-// expiryQueue is the queue of values that will expire, the next one first. An entry is
-// skipped if its value's time has changed since, or its name is gone.
+// expiryQueue has the values that will expire, the next one first. An entry is stale,
+// and skipped, if its value's time has changed since, or its name is gone.
 type expiryQueue struct {
 	sync.Mutex
 	queue   expiryHeap
@@ -41,7 +41,7 @@ func (h *expiryHeap) Pop() any {
 // queue, up to half of which may be stale, and a weak pointer.
 const expiryBytes = 80
 
-// expiryCharge is expiryBytes if the value will expire, otherwise 0.
+// expiryCharge returns expiryBytes if the value will expire, otherwise 0.
 func (v *value) expiryCharge() uint64 {
 	if v.expires.Load() == 0 {
 		return 0
@@ -79,7 +79,7 @@ func (e *expiryQueue) tidy() {
 	e.kept = len(e.queue)
 }
 
-// sweep drops what has expired, and calls back.
+// sweep drops the values that have expired, and calls the function of OnEnd.
 func (l *Local) sweep() {
 	for _, v := range l.due(l.now()) {
 		l.changing.Lock()
@@ -102,7 +102,8 @@ func (l *Local) sweep() {
 	}()
 }
 
-// due removes from the queue what may have expired by now.
+// due removes entries from the queue whose time has come, and returns their values. They
+// may be stale.
 func (l *Local) due(now time.Time) (due []*value) {
 	l.expiries.Lock()
 	defer l.expiries.Unlock()

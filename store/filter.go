@@ -72,7 +72,7 @@ func (v *value) Contains(ctx context.Context, keys [][]byte, found []bool) error
 	return nil
 }
 
-// Info costs little.
+// Info describes the filter. It is cheap.
 func (v *value) Info() (i Info) {
 	gate := v.gate()
 	gate.RLock()
@@ -85,7 +85,7 @@ func (v *value) Info() (i Info) {
 	return i
 }
 
-// Report reads the bits, or a sample.
+// Report reads the bits, or a sample of them.
 func (v *value) Report() bloom.Report {
 	bits, err := v.hold()
 	if err != nil {
@@ -95,7 +95,7 @@ func (v *value) Report() bloom.Report {
 	return v.body.report(bits)
 }
 
-// hold pins the bits.
+// hold pins the bits and returns them.
 func (v *value) hold() (io.Closer, error) {
 	gate := v.gate()
 	gate.RLock()
@@ -113,13 +113,13 @@ func (v *value) Dump(iterator int64) (next int64, chunk []byte, err error) {
 	return v.body.dump(v, iterator)
 }
 
-// Load takes a chunk.
+// Load loads a chunk of a dump.
 func (v *value) Load(ctx context.Context, iterator int64, chunk []byte) error {
 	return v.body.load(v, iterator, chunk)
 }
 
-// Fold shrinks the filter by a factor. It waits for a snapshot that is under way, but
-// nobody else waits for Fold.
+// Fold shrinks the filter by a factor. It waits for a snapshot, merge or other fold in
+// progress, and they wait for it. Adds and lookups do not.
 func (v *value) Fold(ctx context.Context, by uint64) error {
 	l := v.local
 	l.checkpointing.Lock()

@@ -8,8 +8,8 @@ import (
 
 // A fold makes a smaller twin of a filter while keys are added and looked up. The twin
 // is empty at first. From then on keys are added to both, and lookups use the old bits.
-// The old bits are ORed into the twin, piece by piece; then the twin replaces them, and
-// the log gets a record of that.
+// The old bits are ORed into the twin, piece by piece. Then the fold is logged, and the
+// twin replaces the old bits.
 
 // fold shrinks the filter.
 func (p *paired) fold(v *value, by uint64) error {

@@ -41,9 +41,9 @@ func (l *Local) LenOf(group int) int { return int(l.names.groups.counts[group].L
 // Random returns a name, each with the same probability, and false if there are none.
 func (l *Local) Random() (name string, ok bool) { return l.names.random() }
 
-// randomTries is the number of slots that random tries before it counts the names. In a
-// table that has not shrunk, about one slot in six has a name; where names are few, or
-// most were deleted, counting is cheaper.
+// randomTries is the number of slots that random tries before it counts the names. About
+// one slot in six has a name, or more. Only where names are few, or most were deleted, do
+// fewer slots have one, and then counting is cheaper.
 const randomTries = 64
 
 // random picks a slot of the largest table that any shard has had, in any shard, and

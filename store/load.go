@@ -58,9 +58,10 @@ func (p *paired) loadingBytes(size uint64) uint64 {
 	return (size*eighths + 7) / 8
 }
 
-// load takes a chunk a piece at a time, so that nobody waits long for the gate, or for
-// a commit that has to write all of it. moving keeps other loads out meanwhile. A chunk
-// that arrived only in part before the store was reopened may be sent again.
+// load loads a chunk a piece at a time, so that nobody waits long for the gate, or for a
+// commit that has to write all of it. moving keeps other loads out meanwhile. A chunk of
+// which only the first pieces were loaded, as when the store was reopened in between, may
+// be sent again. Recovery calls load, too: there is no log then, so nothing is logged.
 func (p *paired) load(v *value, iterator int64, chunk []byte) error {
 	p.moving.Lock()
 	defer p.moving.Unlock()
@@ -102,9 +103,9 @@ func (p *paired) load(v *value, iterator int64, chunk []byte) error {
 	return p.appendPiece(v, iterator, chunk, bits, items)
 }
 
-// itemsOf returns the least number of keys that a dumped filter has, estimated from its
-// bits: keys may have been added after the header was written. A growing filter has its
-// own count.
+// itemsOf returns a lower bound of the number of keys in a dumped filter, estimated from
+// its bits: keys may have been added after the header was written. It returns 0 for a
+// growing filter and for a window, whose files have counts of their own.
 func itemsOf(bits hashed) uint64 {
 	filter, ok := bits.(*bloom.Shared)
 	if !ok {
@@ -151,8 +152,9 @@ func (p *paired) parse(in *incoming, last []byte) (hashed, error) {
 	return p.local.read(p.spec, file, int64(in.size))
 }
 
-// appendPiece appends a piece, which ends before the iterator, and logs it. The last piece
-// comes with the bits, and with the least number of keys that they have.
+// appendPiece logs a piece, which ends before the iterator, and appends it to what has
+// arrived. With the last piece come the bits, which replace the filter's, and the lower
+// bound of their keys.
 func (p *paired) appendPiece(v *value, iterator int64, piece []byte, bits hashed, items uint64) error {
 	gate := v.gate()
 	gate.Lock()

@@ -36,8 +36,8 @@ type LocalConfig struct {
 	// changed. Zero means 5 minutes.
 	SnapshotEvery time.Duration
 
-	// Warn is called with errors of automatic snapshots. They do not stop the store,
-	// and the snapshots are retried. Warn may be nil.
+	// Warn is called with errors of automatic snapshots that do not stop the store. The
+	// snapshots are retried. Warn may be nil.
 	Warn func(err error)
 
 	// Generations is the number that new windows have, see bloom.WindowConfig. Zero
@@ -73,14 +73,14 @@ type seams struct {
 //     changes in order.
 //   - A filter's gate is held for reading to add or look up keys, and for writing to drop
 //     the filter, replace its bits or make room.
-//   - adding is held for reading from before an add sets its first bit until the add
-//     is in the log. It is held for writing to make sure that all visible bits are in
-//     the log: see log.commit.
+//   - adding is held for reading from before an add sets its first bit until the add has
+//     been appended to the log. It is held for writing to make sure that all visible
+//     bits belong to adds in the log: see log.commit.
 //
 // The order of locking is: checkpointing, changing, gate, adding, and last the log's
 // own lock; moving, of a filter that is being loaded, comes before the gate.
 //
-// None of them except checkpointing is held for long: a gate at most for a thousand
+// Only checkpointing and moving are held for long; a gate is held at most for chunkKeys
 // keys or a MiB. Snapshots, merges and folds hold checkpointing, so they run one after
 // another; otherwise only Close waits for it.
 type Local struct {
@@ -93,7 +93,7 @@ type Local struct {
 	pins     pins
 	unmapper unmapper
 	cleared  atomic.Uint64 // values with lower ids have been dropped; see Local.clear
-	leaked   []*value      // see merge.end; guarded by checkpointing
+	leaked   []*value      // they have bits of failed merges: see merge; guarded by checkpointing
 
 	used         atomic.Uint64            // bytes
 	grantLayer   func(bytes uint64) error // grant and release, stored once for a million chains
@@ -111,7 +111,7 @@ type Local struct {
 	leftovers atomic.Bool  // there are files from before the newest snapshot
 	recovered Recovery
 	opened    time.Time    // the time of day when the store was opened
-	replay    atomic.Int64 // the time that windows see while the log is replayed, otherwise 0
+	replay    atomic.Int64 // the time that windows see during recovery, otherwise 0
 
 	dumps    sync.Map // the *paired that are being dumped
 	expiries expiryQueue
@@ -136,7 +136,7 @@ type Local struct {
 	}
 }
 
-// gate is one of the locks that filters share, on a cache line of its own.
+// gate is one of the locks that filters share, padded to the size of a cache line.
 type gate struct {
 	sync.RWMutex
 	_ [40]byte
@@ -324,8 +324,9 @@ func (l *Local) List(cursor uint64, count int) (found []string, next uint64) {
 	return found, 0
 }
 
-// OnEnd sets the function that is called with each name that has expired, within a
-// tenth of a second, one name at a time. It replaces the previous function.
+// OnEnd sets the function that is called with each name that has expired, usually within
+// a tenth of a second. Names that expire together are passed one at a time. Names that
+// expire later do not wait for these calls. OnEnd replaces the previous function.
 func (l *Local) OnEnd(do func(name string)) {
 	l.expiries.Lock()
 	l.expiries.do = do
@@ -392,8 +393,9 @@ func (l *Local) eachSecond() {
 	}
 }
 
-// wantsSnapshot reports whether the log is long enough, or unlogged changes are old
-// enough.
+// wantsSnapshot reports whether a snapshot is due: the log is long, there are unlogged
+// adds and the newest snapshot is old, files from before it are left, or the pause after
+// a failed attempt is over.
 func (l *Local) wantsSnapshot() bool {
 	l.last.Lock()
 	known, retry, failed := l.last.known, l.last.retry, l.last.err != nil
@@ -426,9 +428,9 @@ func (l *Local) Snapshot(ctx context.Context) error {
 // Close makes all adds durable, at any level, and closes the store. If anything has
 // changed since the last snapshot it takes another, so that the next start has nothing
 // to replay. If the snapshot fails, as when the disk is full, the log still has
-// everything. That is an error only if there were adds at the level Unlogged; otherwise
-// Stats reports it. Close may be called twice. Filters that callers still hold can be
-// queried, but keys added to them are lost.
+// everything except adds at the level Unlogged. So that is an error only if there were
+// any; otherwise Stats reports it. Close may be called twice. Filters that callers still
+// hold can be queried, but keys added to them are lost.
 func (l *Local) Close() (err error) {
 	l.closing.Do(func() {
 		close(l.stop)
@@ -436,7 +438,7 @@ func (l *Local) Close() (err error) {
 		if l.log == nil {
 			return
 		}
-		// A snapshot under way may have adds that are nowhere else.
+		// A snapshot in progress may have adds that are nowhere else.
 		l.checkpointing.Lock()
 		defer l.checkpointing.Unlock()
 		if (l.unlogged.Load() || l.leftovers.Load() || l.log.unsaved()) && l.log.stopped() == nil {

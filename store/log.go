@@ -14,7 +14,7 @@ import (
 // segments. Every change appends a record to a buffer, under a lock that is held only
 // while the record is copied. Callers that need durability call commit. One of them
 // becomes the writer: it writes everything appended so far, and syncs if necessary. The
-// others wait, and usually find that their records were covered.
+// others wait, and usually find that their records were written, too.
 //
 // # The rules
 //
@@ -22,7 +22,7 @@ import (
 //
 //   - commit waits for everything that anybody has appended, even if its caller's own
 //     adds changed nothing: the bits that made them "seen" may belong to an add that is
-//     not logged yet. Local.adding says whether there may be such bits.
+//     not logged yet. While Local.adding is held for writing, there are no such bits.
 //   - For the same reason all keys that are added to a filter are logged, new or not,
 //     while it has bits that no record accounts for yet: see merge.
 //   - After the first error of a write or sync, nothing more is acknowledged and nothing
@@ -33,13 +33,13 @@ import (
 //     anything followed them.
 //   - A segment is synced before the next one is begun, and the directory after
 //     that. So only the last segment can end in a torn record.
-//   - A snapshot is renamed into place when the log is synced up to the newest record
-//     that it has seen: it has adds of that moment, and must not have them without the
-//     earlier ones.
+//   - A snapshot is renamed into place only once the log is synced up to the newest
+//     record that the snapshot has seen: it has adds of that moment, and must not have
+//     them without the earlier ones.
 //   - A value that is dropped while a snapshot is taken stays in it, without its bits:
 //     the log after the snapshot may rename it before the drop.
-//   - Segments are removed when the snapshot that makes them superfluous is on disk,
-//     and so is its name.
+//   - Segments are removed only once the snapshot that makes them superfluous is on
+//     disk, and so is its name.
 type log struct {
 	local *Local
 	disk  disk
@@ -60,13 +60,13 @@ type log struct {
 	synced  uint64 // synced
 	urgent  uint64 // to be synced before they are acknowledged
 	marked  uint64 // reported as synced by a record of the log
-	changes uint64 // the last change: only marks follow
+	changes uint64 // that are changes or before one: from there on there are only marks
 	saved   uint64 // in the newest snapshot
 
 	failure error
 	onFail  func(error)
 
-	syncing sync.Mutex // held by syncNow, and to replace the file
+	syncing sync.Mutex // held to sync the file, and to replace it
 	file    diskFile
 	segment segment
 	earlier uint64 // bytes of earlier segments that no snapshot has made superfluous
@@ -110,7 +110,7 @@ func (g *log) end(b []byte, level Level) {
 	}
 }
 
-// seal completes the record under way. Its checksum is computed when it is written,
+// seal completes the record being appended. Its checksum is computed when it is written,
 // because only then is its segment known.
 func (g *log) seal(b []byte) {
 	order.PutUint32(b[g.from:], uint32(len(b)-g.from-frameBytes))
@@ -122,7 +122,7 @@ func (g *log) seal(b []byte) {
 // commit returns when everything that anybody has appended is durable enough to be
 // acknowledged, or ctx has ended. The records are written even then.
 func (g *log) commit(ctx context.Context) error {
-	// When adding is free, all bits that are set belong to adds that have been logged.
+	// While nobody else holds adding, all bits that are set belong to logged adds.
 	g.local.adding.Lock()
 	g.Lock()
 	g.local.adding.Unlock()
@@ -192,8 +192,8 @@ func (g *log) reachAll() error {
 const unsyncedBytes = 8 << 20
 
 // settle returns when everything appended is written, and synced if it is a lot. A
-// caller that logs a lot calls it after each MiB. So it leaves no more than that to
-// write for anybody's commit, and no more than unsyncedBytes to a sync.
+// caller that logs a lot calls it after each MiB. So it leaves at most that for
+// anybody's commit to write, and about unsyncedBytes at most for the next sync.
 func (l *Local) settle() error {
 	g := l.log
 	if g == nil {
@@ -209,7 +209,8 @@ func (l *Local) settle() error {
 	return err
 }
 
-// write writes the buffer. The log is locked, but unlocked meanwhile.
+// write writes the buffer, and syncs if andSync. The log is locked, but unlocked
+// meanwhile.
 func (g *log) write(andSync bool) {
 	if g.synced > g.marked && g.changes > g.marked {
 		g.mark()
@@ -333,8 +334,8 @@ func (g *log) stopped() error {
 	return g.failure
 }
 
-// syncNow writes and syncs everything appended, while others may continue to write. The
-// level EverySecond calls it each second.
+// syncNow writes and syncs everything appended, while others may continue to write.
+// eachSecond calls it, for the level EverySecond.
 func (g *log) syncNow() error {
 	g.Lock()
 	defer g.Unlock()
@@ -396,7 +397,7 @@ func (g *log) rotate() (start uint64, err error) {
 		old.Close() // it has been synced
 	}
 	g.Lock()
-	g.syncing.Unlock() // only after the file has been replaced, for syncNow
+	g.syncing.Unlock() // syncNow sees the new file: the log stays locked until it is there
 	g.busy = false
 	g.turn.Broadcast()
 	if errors.Is(err, errNotWritten) { // the old segment is unchanged
@@ -422,7 +423,7 @@ func (g *log) create(start uint64) (diskFile, segment, error) {
 	return file, seg, err
 }
 
-// newSegment writes the file of an empty segment. The head needs no salt.
+// newSegment writes the file of an empty segment. It sets the head's version and salt.
 func newSegment(d disk, head fileHead) (segment, error) {
 	head.version, head.salt = fileVersion, newSalt()
 	err := put(d, segmentName(head.start), func(file diskFile) error {
@@ -431,22 +432,22 @@ func newSegment(d disk, head fileHead) (segment, error) {
 	return segment{head, headBytes}, err
 }
 
-// isSaved notes that a snapshot has all records before start, and that the earlier
-// segments are gone.
+// isSaved notes that a snapshot has all records before start, so that the earlier
+// segments are superfluous.
 func (g *log) isSaved(start uint64) {
 	g.Lock()
 	defer g.Unlock()
 	g.saved, g.earlier = start, 0
 }
 
-// unsaved reports whether there are changes that are in no snapshot.
+// unsaved reports whether the log has changes that are in no snapshot.
 func (g *log) unsaved() bool {
 	g.Lock()
 	defer g.Unlock()
 	return g.changes > g.saved
 }
 
-// bytes is the length of the log.
+// bytes returns the length of the log.
 func (g *log) bytes() uint64 {
 	g.Lock()
 	defer g.Unlock()

@@ -12,8 +12,9 @@ import (
 
 // A merge ORs the bits of one filter into another, piece by piece, while keys are
 // added to both and looked up in both. The log gets a record of it at the end, which
-// names only the source. When the log is replayed, the source is as it was at that
-// record, which includes everything that was copied. Therefore, until the merge ends:
+// names the source and has none of its bits. When the log is replayed, the source is as
+// it was at that record, which includes everything that was copied. Therefore, until the
+// merge ends:
 //
 //   - Keys that are added to the target are logged even if they are not new: the bits
 //     that made them "seen" may come from the merge, which is in the log only at its
@@ -22,17 +23,18 @@ import (
 //     which the source differs from what it is at the record.
 //   - Neither filter is folded, and no chunks of a dump are loaded into them.
 //
-// If the merge cannot be finished because its source was dropped, there is no record,
+// If the merge cannot be finished, as when its source was dropped, there is no record,
 // and the target has bits that the log will never have: it is leaky. Then everything
-// added to it is still logged until the next snapshot, taken at once, has its bits.
+// added to it is still logged until a snapshot has its bits. One is taken at once; if it
+// fails, automatic ones follow.
 type merge struct {
 	local        *Local
 	into, from   *value
 	ours, theirs io.Closer
 }
 
-// Merge adds the keys of another filter. It waits for a snapshot that is under way, but
-// nobody else waits for Merge.
+// Merge adds the keys of another filter. It waits for a snapshot, fold or other merge in
+// progress, and they wait for it. Adds and lookups do not.
 func (v *value) Merge(ctx context.Context, from Filter) error {
 	other, ok := from.(*value)
 	l := v.local
@@ -78,7 +80,8 @@ func (m *merge) lockGates() (unlock func()) {
 	}
 }
 
-// begin refuses what cannot be merged, before anything has changed.
+// begin pins the bits of both filters. It refuses filters that cannot be merged, before
+// anything has changed.
 func (m *merge) begin() error {
 	unlock := m.lockGates()
 	defer unlock()
@@ -101,7 +104,7 @@ func (m *merge) begin() error {
 	return nil
 }
 
-// fits refuses to merge filters of different shapes.
+// fits returns an error if the filters differ in kind or shape.
 func (m *merge) fits() error {
 	switch ours := m.into.body.(type) {
 	case chain:
@@ -231,7 +234,8 @@ func (p *paired) setItems(items uint64) {
 // leaky reports whether any filter has bits of a failed merge. checkpointing is held.
 func (l *Local) leaky() bool { return len(l.leaked) > 0 }
 
-// clearLeaks notes that a snapshot has all values as they are. checkpointing is held.
+// clearLeaks notes that a snapshot has the bits of all failed merges. checkpointing is
+// held.
 func (l *Local) clearLeaks() {
 	for _, v := range l.leaked {
 		gate := v.gate()
@@ -242,8 +246,8 @@ func (l *Local) clearLeaks() {
 	l.leaked = nil
 }
 
-// replayMerge replays a merge from the log. The source may have grown beyond what was
-// merged; the excess is skipped.
+// replayMerge replays a merge from the log. The source may have grown layers since the
+// merge began. Those beyond v's are skipped; the others only set more bits.
 func (v *value) replayMerge(from *value, items []uint64) error {
 	if v.kind() != from.kind() {
 		return errors.New("the filters to merge are of different kinds")

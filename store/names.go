@@ -142,7 +142,8 @@ func (n *names) removeLocked(s *shard, start uint64, v *value) {
 	}
 }
 
-// takeAll removes all names and returns their values, n in all, among some nils.
+// takeAll removes all names. It returns the slots of the shards, some of them nil, and the
+// number of values in them.
 func (n *names) takeAll() (all [][]*value, values int) {
 	for i := range n.shards {
 		s := &n.shards[i]

@@ -28,7 +28,7 @@ type paired struct {
 	// 0. It changes only when left is used up, and is updated then.
 	layer uint32
 
-	twin *bloom.Shared // of a fold under way, also gets all adds; guarded by the gate
+	twin *bloom.Shared // of a fold in progress, gets all adds, too; guarded by the gate
 
 	moving   sync.Mutex // held while a chunk is loaded
 	incoming *incoming  // a dump that is being loaded, guarded by the gate

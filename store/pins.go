@@ -90,7 +90,7 @@ func (l *Local) discard(g gone) {
 type unmapper struct {
 	sync.Mutex
 	queue []func()
-	step  chan struct{} // closed when another item is done; nil if the queue is empty
+	step  chan struct{} // closed when another item is done; nil if nothing is being released
 }
 
 const (
@@ -102,7 +102,7 @@ const (
 	grantPatience = 2 * time.Second
 )
 
-// unmap closes bits that are no longer used.
+// unmap closes bits that are no longer used: large ones in the background.
 func (l *Local) unmap(g gone) {
 	if g.size <= unmapInline {
 		g.bits.Close()
@@ -144,7 +144,7 @@ func (u *unmapper) run() {
 	u.Unlock()
 }
 
-// shortage is the error of a grant.
+// shortage is the error of a grant that exceeds the limit.
 type shortage struct{ needed, used, limit uint64 }
 
 func (s shortage) Error() string {

@@ -95,8 +95,9 @@ func (v *value) logPairs(layer int, pairs []redisbloom.Pair, isNew []bool) {
 	g.end(b[:at], v.level)
 }
 
-// logHashes logs the hashes that are new, all in one layer. It logs all hashes if
-// v.logsAll, or if at is not zero: a window remembers old keys for longer.
+// logHashes logs the n hashes that are new, all in one layer, or all hashes if v.logsAll.
+// For a window, at is the time of the add; otherwise it is zero. A window's hashes are
+// all logged: it remembers an old key that is added again for longer.
 func (v *value) logHashes(at int64, layer uint32, n int, hashes []uint64, isNew []bool) {
 	all := at != 0 || v.logsAll()
 	if n == 0 && !all || !v.logsAdds() {
@@ -120,8 +121,8 @@ func (v *value) logHashes(at int64, layer uint32, n int, hashes []uint64, isNew 
 	g.end(b, v.level)
 }
 
-// logsAdds reports whether adds to the value go into the log. If they do not, it notes
-// that there were some.
+// logsAdds reports whether adds to the value go into the log. If they do not because of
+// the level Unlogged, it notes that there were some, for the next snapshot.
 func (v *value) logsAdds() bool {
 	if !v.logged() {
 		return false
@@ -142,7 +143,8 @@ func countTrue(answers []bool) (n int) {
 	return n
 }
 
-// logChange logs a change of the names, or of one value.
+// logChange logs a change of the names, or of one value. The stricter of the store's
+// level and the value's applies.
 func (l *Local) logChange(kind byte, level Level, fields func(b []byte) []byte) {
 	if l.log == nil {
 		return
@@ -281,5 +283,5 @@ func (f *fields) items() (items []uint64) {
 	return items
 }
 
-// rest returns everything left. The bytes are valid only until they are overwritten.
+// rest returns everything left. The bytes are valid until the next record is read.
 func (f *fields) rest() []byte { return f.take(len(f.b)) }

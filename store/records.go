@@ -17,7 +17,7 @@ type recordReader struct {
 	from    *bufio.Reader
 	size    int    // bytes of the file
 	seed    uint32 // of its checksums
-	guessed bool   // the head is damaged: seed is unknown, or was inferred
+	guessed bool   // the head is damaged, and seed is unknown: resync will infer it
 	at      uint64 // offset of the next record
 	next    uint64 // its number
 	record  []byte
@@ -145,7 +145,7 @@ func (r *recordReader) failed(err error, what string) error {
 	return fmt.Errorf("%s, byte %d: %w", r.name, r.at, err)
 }
 
-// resync moves forward to the next whole record.
+// resync moves forward to the next whole record, and reports whether there is one.
 func (r *recordReader) resync() (bool, error) {
 	c, err := r.search(r.at, r.next)
 	if err != nil || c.at < 0 {
@@ -164,17 +164,17 @@ type candidate struct {
 	seed   uint32
 }
 
-// search looks through firstWindow bytes first, and doubles that each time up to
-// mostWindow: the next record may be near. aloneBytes is the longest record that is
-// tried although nothing after it looks like the next one.
+// The next record may be near. So search looks through firstWindow bytes first, and
+// doubles that each time up to mostWindow. aloneBytes is the longest record that it tries
+// although nothing after it looks like the next one.
 const (
 	firstWindow = 4 << 10
 	mostWindow  = 1 << 20
 	aloneBytes  = 2 * contentBytes
 )
 
-// search finds the first whole record at or after an offset, given that the record
-// number next is damaged. Checksums take time, so they are tried only where the length,
+// search finds the first whole record at or after an offset; next is the number of the
+// first damaged record. Checksums take time, so they are tried only where the length,
 // number and type are plausible: each record takes at least 17 bytes, which limits how
 // many can have been lost on the way.
 func (r *recordReader) search(from, next uint64) (candidate, error) {

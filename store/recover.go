@@ -56,10 +56,10 @@ func (l *Local) begin() error {
 // anything followed it.
 //
 // If the log is longer than the filters are large, a snapshot of them replaces it, if
-// there is room. The same happens if the files are of an older version, or if the log
-// ends before the LSNs that the snapshot has seen, as it can only on a disk that loses
-// synced data: LSNs must not be used again, since records are skipped that a value's
-// LSN says it already includes.
+// there is room. A snapshot must be written if the directory is empty, if its files are
+// of an older version, or if the log ends before the LSNs that the snapshot has seen.
+// The last happens only on a disk that loses synced data. LSNs must not be used again,
+// since records are skipped that a value's LSN says it already includes.
 func (l *Local) serveFrom(r *recovery) (err error) {
 	l.log = newLog(l, r.next)
 	must := r.found.Fresh || r.old || r.next < r.seen
@@ -80,9 +80,10 @@ func (l *Local) serveFrom(r *recovery) (err error) {
 	return nil
 }
 
-// rewrite begins a log after all existing LSNs, and writes everything to a snapshot
-// of the same number. The log comes first. So a snapshot without its log is always
-// damage, and a crash can leave only an empty log without its snapshot.
+// rewrite begins a log after all existing LSNs, and writes everything to a snapshot of
+// the same number. Then it removes the older files. The log comes before the snapshot.
+// So a snapshot without its log is always damage, and a crash can leave only an empty
+// log without its snapshot.
 func (l *Local) rewrite(r *recovery) error {
 	start := max(r.next, r.newest, r.seen) + 1
 	l.log = newLog(l, start)
@@ -101,7 +102,8 @@ func (l *Local) rewrite(r *recovery) error {
 	return err
 }
 
-// writeBase writes an empty segment, and a snapshot of all values.
+// writeBase writes an empty segment, and then a snapshot of all values. first says that
+// the directory was empty before.
 func (l *Local) writeBase(start uint64, first bool) (segment, error) {
 	head := fileHead{start: start, store: l.id, flags: segmentRewrite}
 	if first {
@@ -113,12 +115,13 @@ func (l *Local) writeBase(start uint64, first bool) (segment, error) {
 	}
 	err = l.snapshot(start, l.nextID, l.allNamed())
 	if errors.Is(err, errNotWritten) {
-		l.config.disk.Remove(segmentName(start)) // otherwise the next start skips it
+		l.config.disk.Remove(segmentName(start)) // otherwise the next start has to skip it
 	}
 	return seg, err
 }
 
-// removeUnused removes unfinished files that a crash has left: they take space.
+// removeUnused removes what a crash has left: unfinished files and unused segments, which
+// take space. It makes a backup a store's directory before that.
 func (l *Local) removeUnused(r *recovery) error {
 	if err := r.adoptBackup(); err != nil {
 		return err
@@ -132,7 +135,8 @@ func (l *Local) removeUnused(r *recovery) error {
 	return l.removeOld(0)
 }
 
-// resume keeps the files, except for the last one of the log.
+// resume keeps the files, copies the last segment that was read, and continues the log in
+// a new segment.
 func (l *Local) resume(r *recovery) (err error) {
 	l.log = newLog(l, r.next)
 	g, d := l.log, l.config.disk
@@ -195,9 +199,9 @@ type recovery struct {
 	start      uint64 // of the snapshot
 	size       int    // of its file
 	taken      time.Time
-	old        bool     // files of an older version
-	mayBeAlone bool     // there may be no log for it; version 0 only
-	older      bool     // there are earlier files
+	old        bool     // the files are of an older version
+	mayBeAlone bool     // the snapshot may have no log; version 0 only
+	older      bool     // there are files from before the snapshot
 	newest     uint64   // start of the newest file
 	unused     []uint64 // segments that were begun and never used
 
@@ -214,12 +218,12 @@ type recovery struct {
 	workers workers
 }
 
-// recovered is a value, and what the log has added to it.
+// recovered is a value, and what replaying the log needs to know of it.
 type recovered struct {
 	*value
-	lsn    uint64   // earlier records are included
-	layers []uint64 // a chain's counts of items
-	counts bool     // layers must be set at the end
+	lsn    uint64   // the snapshot's value includes earlier records
+	layers []uint64 // a chain's counts of items, with those of the log
+	counts bool     // the chain's counts must be set to layers at the end
 
 	// While it is read from a snapshot:
 	content *content
@@ -275,8 +279,9 @@ func (r *recovery) run() (err error) {
 	return nil
 }
 
-// skipUnused skips the segments that an interrupted start began before they had a
-// snapshot. They are empty.
+// skipUnused returns the segments without those that an interrupted rewrite began and had
+// no snapshot for. They are empty. If any other segment of a rewrite lacks its snapshot,
+// that is an error, except in a repair.
 func (r *recovery) skipUnused(snapshots, segments []uint64) (used []uint64, err error) {
 	for _, start := range segments {
 		if slices.Contains(snapshots, start) || len(snapshots) > 0 && start < snapshots[len(snapshots)-1] {
@@ -307,7 +312,7 @@ func (r *recovery) skipUnused(snapshots, segments []uint64) (used []uint64, err 
 	return used, nil
 }
 
-// close ends the background work.
+// close ends the background work of the recovery.
 func (r *recovery) close() {
 	r.workers.stop()
 	for _, v := range r.values {
@@ -315,7 +320,7 @@ func (r *recovery) close() {
 	}
 }
 
-// readOnly reports whether nothing may be changed.
+// readOnly reports whether the directory must not be changed.
 func (r *recovery) readOnly() bool { return r.local.config.checkOnly }
 
 // readSnapshot reads all values of the snapshot.
@@ -391,7 +396,7 @@ func (r *recovery) beginSnapshot(in *recordReader) error {
 	return nil
 }
 
-// skipDamage continues after damage if the caller asked for that.
+// skipDamage continues after damage in a repair. Otherwise it returns an error.
 func (r *recovery) skipDamage(in *recordReader, err error, current *recovered) error {
 	if r.salvage == nil || err != io.EOF && !errors.Is(err, errTorn) {
 		return in.failed(err, "")
@@ -426,7 +431,7 @@ type content struct {
 	bits  hashed
 }
 
-// drop ends the background work.
+// drop ends the reading of a file that pipe began.
 func (c *content) drop() {
 	if c != nil && c.pipe != nil {
 		c.pipe.CloseWithError(errTorn)
@@ -481,7 +486,7 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 	return value, nil
 }
 
-// sizedReader lets its user allocate everything at once.
+// sizedReader has a Len, which lets its user allocate everything at once.
 type sizedReader struct {
 	io.Reader
 	most int
@@ -489,7 +494,7 @@ type sizedReader struct {
 
 func (r sizedReader) Len() int { return r.most }
 
-// pipe makes the bits of a file while its bytes arrive.
+// pipe begins to read a filter's file, whose bytes will arrive in the pipe.
 func (r *recovery) pipe(c *content, p *paired) {
 	from, to := io.Pipe()
 	c.pipe, c.made = to, make(chan error, 1)
@@ -555,7 +560,7 @@ func (r *recovery) endContent(v *recovered) error {
 		if err := <-c.made; err != nil {
 			return fmt.Errorf("value %d: %w", v.id, err)
 		}
-		bytes := memoryOf(c.bits) // at once, as a window releases what expires
+		bytes := memoryOf(c.bits) // computed once: a window may drop expired layers meanwhile
 		r.local.grant(bytes)
 		b.replace(c.bits, b.items.Load(), bytes)
 	}

@@ -21,7 +21,8 @@ func Verify(dir string) (Recovery, error) {
 	return r.found, unlock()
 }
 
-// inspect reads a directory without changing it, and keeps it locked.
+// inspect reads a directory without changing it, and keeps it locked until the function
+// that it returns is called.
 func inspect(config LocalConfig, s *salvage) (*recovery, func() error, error) {
 	config, err := config.filled()
 	if err != nil {
@@ -47,8 +48,9 @@ func inspect(config LocalConfig, s *salvage) (*recovery, func() error, error) {
 // bits, or of its adds in the log, then answers "perhaps" to every key, as nothing else
 // is certain; it should be built again. Repair first passes agree the list of what
 // becomes unknown. If agree returns false, nothing is changed, and Repair returns
-// [ErrDamaged]. Nothing is deleted: the original files are renamed to names that begin
-// with "damaged-".
+// [ErrDamaged]. Otherwise a new snapshot is written, and the original files are renamed to
+// names that begin with "damaged-". If nothing becomes unknown, agree is not called, and
+// the new snapshot replaces the original files.
 func Repair(dir string, agree func(unknown []string) bool) error {
 	return repair(LocalConfig{Dir: dir}, agree)
 }
@@ -106,6 +108,8 @@ func (m *salvage) note(format string, args ...any) {
 	m.unknown = append(m.unknown, fmt.Sprintf(format, args...))
 }
 
+// lostBits notes that a value has lost bits. A filter in our own layout, which may have
+// none at all, gets empty ones, which saturate fills.
 func (m *salvage) lostBits(v *recovered, why string) {
 	if v == nil || m.lost[v.id] != nil {
 		return
@@ -128,6 +132,7 @@ func (m *salvage) lostBits(v *recovered, why string) {
 	b.replace(fresh.(*paired).now(), b.items.Load(), fresh.(*paired).charged.Load())
 }
 
+// lostRecords notes that records of the log are lost.
 func (m *salvage) lostRecords(format string, args ...any) {
 	m.note(format, args...)
 	m.adds = true
@@ -162,8 +167,9 @@ func (m *salvage) skip(r *recovery, in *recordReader, _ error, current *recovere
 	return nil
 }
 
-// withoutHead opens a snapshot whose file begins with damage. Its records are found by
-// their structure: they have numbers, and values have headers of their own.
+// withoutHead opens a snapshot whose file begins with damage. Its records are recognized
+// by their numbers and by the records that follow them, and values have headers of their
+// own.
 func (m *salvage) withoutHead(r *recovery, name string, why error) (*recordReader, error) {
 	if !errors.Is(why, ErrDamaged) {
 		return nil, why
@@ -173,7 +179,7 @@ func (m *salvage) withoutHead(r *recovery, name string, why error) (*recordReade
 	return openAnyRecords(r.local.config.disk, name)
 }
 
-// withoutSnapshot begins with the log, if that is to be repaired.
+// withoutSnapshot begins with the log alone in a repair. Otherwise it returns an error.
 func (r *recovery) withoutSnapshot() error {
 	name, segment := snapshotName(r.start), segmentName(r.start)
 	if r.salvage == nil {
@@ -242,5 +248,6 @@ func (c chain) saturate() {
 	}
 }
 
-// ended reports whether reading is over without an error.
+// ended reports whether err is how reading ends: at the end of the file, or in a repair
+// where no more records can be found.
 func ended(err error) bool { return err == io.EOF || errors.Is(err, errNoMore) }

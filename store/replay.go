@@ -152,8 +152,8 @@ func (r *recovery) apply(in *recordReader, kind byte, f *fields) error {
 	return nil
 }
 
-// applyAdds sets the bits of keys. It skips filters that have been dropped since, and
-// adds that were in the value when the snapshot read it.
+// applyAdds sets the bits of keys. It skips filters that are no longer there, and adds
+// that the value had when the snapshot read it.
 func (r *recovery) applyAdds(in *recordReader, lsn uint64, kind byte, f *fields) error {
 	id, layer, count := f.uint64(), f.uint32(), f.uint32()
 	v := r.values[id]
@@ -195,7 +195,7 @@ func (r *recovery) applyAdds(in *recordReader, lsn uint64, kind byte, f *fields)
 	return in.failed(nil, fmt.Sprintf("record %d adds to value %d what does not go into it", lsn, id))
 }
 
-// growTo makes sure that the chain has a layer.
+// growTo grows the chain until it has the layer, and begins to count its items.
 func (r *recovery) growTo(v *recovered, c chain, layer int) error {
 	if !v.counts {
 		v.counts = true
@@ -213,7 +213,7 @@ func (r *recovery) growTo(v *recovered, c chain, layer int) error {
 	return nil
 }
 
-// growScalable makes sure that the filter has a layer.
+// growScalable grows the filter until it has the layer.
 func (r *recovery) growScalable(p *paired, bits *bloom.Scalable, layer int) error {
 	if layer == int(p.layer) {
 		return nil
@@ -260,7 +260,7 @@ func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
 	if v == nil {
 		if kind == recordDrop || kind == recordChunk || kind == recordMerge || kind == recordFold {
 			f.rest()
-			return nil // its name was removed later, or while the snapshot was taken
+			return nil // it had just lost its name, or lost it while the snapshot was taken
 		}
 		if r.salvage != nil {
 			f.rest()
@@ -298,7 +298,8 @@ func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
 	return nil
 }
 
-// create creates a value as it was created originally.
+// create creates a value as the store did, with the same id, replacing any value with
+// its name.
 func (r *recovery) create(id uint64, name string, b body, level Level, expires int64) error {
 	l := r.local
 	if r.values[id] != nil || id < l.nextID {
@@ -344,8 +345,7 @@ func (r *recovery) applyContent(v *recovered, kind byte, f *fields) error {
 	return v.body.fold(v.value, f.uint64())
 }
 
-// finish sets the counts that were only noted, and grants the memory by which filters
-// have grown.
+// finish sets the counts of chains, and charges filters the memory that they take now.
 func (r *recovery) finish() {
 	r.workers.wait()
 	for _, v := range r.values {
@@ -370,8 +370,8 @@ func (r *recovery) finish() {
 	r.found.Values = r.local.Len()
 }
 
-// dropUnfinished drops filters with such names: nobody was told of them, and which of
-// their bits are missing is unknown.
+// dropUnfinished drops filters whose names begin with UnfinishedPrefix: no client was
+// told that they exist, and which of their bits are missing is unknown.
 func (r *recovery) dropUnfinished() {
 	for id, v := range r.values {
 		digits, ok := strings.CutPrefix(v.name, UnfinishedPrefix)

@@ -76,8 +76,8 @@ const (
 
 // snapshotFailed decides what a failure means. Nothing acknowledged depends on a
 // snapshot, since the log has it, too: so the store continues without one, and retries.
-// But if the log has failed, or if a rename may not be on disk, the state of the disk
-// is unknown.
+// But if the log has failed, or if the snapshot was renamed and that may not be on disk,
+// the state of the disk is unknown, and the store stops.
 func (l *Local) snapshotFailed(err error) error {
 	if stopped := l.log.stopped(); stopped != nil {
 		return stopped
@@ -98,6 +98,7 @@ func (l *Local) snapshotFailed(err error) error {
 	return err
 }
 
+// allNamed returns all values.
 func (l *Local) allNamed() []named {
 	values := make([]named, 0, l.Len())
 	l.names.all(func(v *value) { values = append(values, named{v, v.name, v.expires.Load()}) })
@@ -150,7 +151,8 @@ func (l *Local) hasRoom() error {
 	return nil
 }
 
-// removeOld removes the files from before the snapshot, which is on disk.
+// removeOld removes the files from before the snapshot start, which is on disk, and files
+// that were never finished.
 func (l *Local) removeOld(start uint64) error {
 	d := l.config.disk
 	files, err := d.List()
@@ -192,7 +194,8 @@ const (
 	syncBytes    = 16 << 20 // written between two syncs
 )
 
-// record writes a record with these fields; most go through the buffer.
+// record appends a record with these fields to the buffer, and flushes that when it is
+// large.
 func (w *snapshotWriter) record(kind byte, fields func(b []byte) []byte) {
 	if w.err != nil {
 		return
@@ -209,6 +212,7 @@ func (w *snapshotWriter) record(kind byte, fields func(b []byte) []byte) {
 	}
 }
 
+// flush writes the buffer, and syncs the file each syncBytes.
 func (w *snapshotWriter) flush() {
 	if w.err == nil {
 		w.err = writeAll(w.file, w.buffer)
@@ -238,7 +242,7 @@ func (w *snapshotWriter) end() {
 	w.flush()
 }
 
-// value writes a value and its name.
+// value writes a value: its name, its header and its bits.
 func (w *snapshotWriter) value(v named) {
 	state, kind := v.state(), v.kind()
 	if state.dropped {
@@ -277,8 +281,9 @@ type valueState struct {
 	dropped bool
 }
 
-// state is called while nobody adds or replaces bits, so that counts and LSN agree. The
-// bits are copied later, while keys are added.
+// state returns the value's state. It holds the gate and adding, so that nobody adds or
+// replaces bits, and counts and LSN agree. The bits are copied later, while keys are
+// added.
 func (v *value) state() (s valueState) {
 	l, gate := v.local, v.gate()
 	gate.RLock()

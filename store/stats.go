@@ -31,8 +31,8 @@ type Stats struct {
 	SnapshotAt    time.Time
 	SnapshotTime  time.Duration // how long it took
 
-	// SnapshotFailure is the error of the last attempt, nil if it succeeded. It is
-	// retried. SnapshotFailures counts failed attempts since the store was opened.
+	// SnapshotFailure is the error of the last attempt, nil if it succeeded. A failed
+	// snapshot is retried. SnapshotFailures counts failed attempts since the store was opened.
 	SnapshotFailure  error
 	SnapshotFailures uint64
 
@@ -45,18 +45,19 @@ type Recovery struct {
 	Fresh    bool   // the directory was empty
 	Snapshot string // the file that was read, and its bytes
 	Bytes    uint64
-	Values   int // filters and plain values, at the end
+	Values   int // filters and plain values, after recovery
 
 	Segments int    // of the log; their bytes and records, and the adds in them
 	LogBytes uint64 //
 	Records  uint64
 	Adds     uint64
 
-	// TornBytes is the number of bytes after the last whole record of the file Torn.
-	// They were being written when the machine or process crashed, and were not
-	// acknowledged at the level Always. TornRecords of them are whole, but come after
-	// one that is not: the system had written later data before earlier data when the
-	// machine crashed. If only the process crashed, the file is damaged there.
+	// TornBytes is the number of bytes after the last record of the file Torn that was
+	// replayed. They were being written when the machine or process crashed, and were
+	// not acknowledged at the level Always. TornRecords is the number of whole records
+	// among them, which follow one that is not whole: the system had written later data
+	// before earlier data when the machine crashed. If only the process crashed, the
+	// file is damaged there.
 	TornBytes   uint64
 	TornRecords int
 	Torn        string
@@ -65,7 +66,7 @@ type Recovery struct {
 	// dropped.
 	Unfinished int
 
-	Took time.Duration // including writing what made it durable
+	Took time.Duration // including the writes that made sure that all of it is on disk
 }
 
 // Recovered returns what was found when the store was opened.

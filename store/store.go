@@ -23,8 +23,9 @@ const (
 	// classic filters; see redisbloom.Filter.
 	RedisBloom
 
-	// Paired is our own layout: a bloom.Shared, or a bloom.Scalable if it may grow. It
-	// takes fewer bits, costs one or two cache misses, and holds more than 2^30 keys.
+	// Paired is our own layout: a bloom.Shared, or a bloom.Scalable if it may grow. A
+	// lookup in a layer costs one or two cache misses, and a filter may hold more than
+	// 2^30 keys.
 	Paired
 
 	// Window is a bloom.Window: its keys expire.
@@ -178,7 +179,7 @@ type Store interface {
 
 	// Rename renames a value, replacing any value with the new name. Swap exchanges two
 	// values. Both are atomic for all callers. Expire sets when a name expires; the
-	// zero time means never. Their errors wrap ErrNotFound.
+	// zero time means never. Their errors wrap ErrNotFound if there is no such name.
 	Rename(ctx context.Context, from, to string) error
 	Swap(ctx context.Context, a, b string) error
 	Expire(ctx context.Context, name string, at time.Time) error
@@ -219,8 +220,9 @@ type Store interface {
 // other calls wait for long: many bits are read or written piece by piece.
 type Filter interface {
 	// Add adds keys in order. isNew is as long as keys. Add returns how many keys were
-	// added: all, unless there is an error, which is that of the next key: ErrFull,
-	// ErrMemory or ErrNotFound.
+	// added: all, unless there is an error, which is that of the next key. It wraps
+	// ErrFull, ErrMemory, ErrNotFound, or ErrChunk while the filter is being loaded, or is
+	// that of ctx.
 	Add(ctx context.Context, keys [][]byte, isNew []bool) (int, error)
 
 	// Contains looks keys up. found is as long as keys.

@@ -19,15 +19,15 @@ type value struct {
 	expires atomic.Int64
 	body    body
 	level   Level
-	busy    uint8       // operations in progress; guarded by the gate
+	busy    uint8       // mergedInto and the others below; guarded by the gate
 	dropped atomic.Bool // its name and its bits are gone; set with the gate held for writing
 }
 
-// Operations on a value that may be in progress.
+// What merges are doing with a value, or have left in it.
 const (
 	mergedInto = 1 << iota // another value is being merged into it
 	mergedFrom             // it is being merged into another value
-	leaked                 // it has bits of a failed merge, which only a snapshot can save
+	leaked                 // it has bits of a failed merge, which the log will never have
 )
 
 // logsAll reports whether all added keys are logged, even those that are not new: the
@@ -44,17 +44,18 @@ var errDropped = fmt.Errorf("%w: the filter was dropped, or another took its pla
 type body interface {
 	kind() Kind
 
-	// free releases the memory that the store has granted, except for overheadBytes,
-	// and closes the bits as soon as nobody has them pinned. The gate is held for
+	// free releases the memory that the store has granted, except for overheadBytes, and
+	// closes the bits as soon as nobody has them pinned. The gate is held for
 	// writing, or nobody else has the body yet. The body must not be used afterwards.
 	free(l *Local)
 
-	// bits are what must be pinned, nil if nothing. The gate is held.
+	// bits returns what must be pinned, nil if nothing. The gate is held.
 	bits() io.Closer
 
-	// The remaining methods are for filters. add takes at most chunkKeys keys, and logs
-	// those that it must. contains and info are called with the gate held for reading,
-	// on a value that was not dropped; report is called with its bits pinned.
+	// The remaining methods are for filters. add is called with at most chunkKeys keys,
+	// and logs those that it must. contains and info are called with the gate held for
+	// reading, on a value that was not dropped; report is called with its bits pinned.
+	// The others are called without the gate.
 	add(v *value, keys [][]byte, isNew []bool) (int, error)
 	contains(keys [][]byte, found []bool)
 	info() Info

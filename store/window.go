@@ -38,7 +38,7 @@ func (p *paired) mostKeys() uint64 {
 	return p.spec.Capacity
 }
 
-// unlimit undoes limit, before the bits are taken from the filter: what was granted is
+// unlimit undoes limit, before the filter loses the bits: what was granted for them is
 // then released all at once.
 func (p *paired) unlimit(bits hashed) {
 	if w, ok := bits.(*bloom.Window); ok {
@@ -46,8 +46,8 @@ func (p *paired) unlimit(bits hashed) {
 	}
 }
 
-// addToWindow is add, with the gate held for reading. If there is no room for a key, it
-// is not added, nor is an old one remembered for longer.
+// addToWindow is add, with the gate held for reading. It stops at the first key for which
+// there is no room. That may be an old key, which then is not remembered for longer.
 func (p *paired) addToWindow(v *value, hashes []uint64, isNew []bool) (done int, err error) {
 	l := p.local
 	if err := p.isLoading(); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/bloomery/bloom/redisbloom"
 )
 
-// workers set bits, in any order, while another goroutine reads.
+// workers are goroutines that set bits, in any order, while recovery reads on.
 type workers struct {
 	jobs    chan *job
 	spare   chan *job
@@ -20,7 +20,7 @@ type workers struct {
 	err   error // the first error
 }
 
-// job is some thousands of keys, or a MiB of bits.
+// job is some thousands of keys, a MiB of bits, or both.
 type job struct {
 	pairs  []redisbloom.Pair
 	hashes []uint64
@@ -38,8 +38,8 @@ type jobChunk struct {
 	n        int
 }
 
-// jobAdd is keys of one filter: pairs of a chain, otherwise hashes that follow those of
-// the previous adds.
+// jobAdd is n keys of one filter: pairs of a chain, otherwise hashes. They follow those of
+// the job's previous adds.
 type jobAdd struct {
 	chain chain
 	layer int // of a chain, or of a growing filter of our own
@@ -113,6 +113,7 @@ func (w *workers) job() *job {
 	return w.now
 }
 
+// send hands the job that is being filled to a worker.
 func (w *workers) send() {
 	if w.now != nil {
 		w.pending.Add(1)
@@ -121,6 +122,7 @@ func (w *workers) send() {
 	}
 }
 
+// pairs adds to a layer of a chain.
 func (w *workers) pairs(c chain, layer int, b []byte) {
 	j := w.job()
 	for at := 0; at < len(b); at += 16 {
@@ -142,7 +144,7 @@ func (w *workers) restore(c chain, iterator int64, bits []byte) {
 	}
 }
 
-// hashes adds to a filter in our own layout.
+// hashes adds to a filter in our own layout. If atOnce, it does so before it returns.
 func (w *workers) hashes(bits hashed, layer int, b []byte, atOnce bool) {
 	if atOnce {
 		hashes := make([]uint64, len(b)/8)
@@ -171,6 +173,7 @@ func (w *workers) wait() error {
 	return w.err
 }
 
+// stop ends the goroutines when they are done.
 func (w *workers) stop() {
 	if w.jobs != nil {
 		w.wait()
