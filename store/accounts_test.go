@@ -10,7 +10,7 @@ import (
 	"github.com/bloomery/bloom/redisbloom"
 )
 
-// taken is what do adds to Go's heap and to the accounts of a new store.
+// taken returns what do adds to Go's heap and to the accounts of a new store.
 func taken(t *testing.T, do func(l *Local)) (heap, accounts float64) {
 	t.Helper()
 	l, err := OpenLocal(LocalConfig{seams: seams{idle: true}})
@@ -20,7 +20,7 @@ func taken(t *testing.T, do func(l *Local)) (heap, accounts float64) {
 	defer l.Close()
 	var before, after runtime.MemStats
 	runtime.GC()
-	runtime.GC() // twice, for what lies in pools
+	runtime.GC() // twice, to empty pools
 	runtime.ReadMemStats(&before)
 	do(l)
 	runtime.GC()
@@ -31,9 +31,9 @@ func taken(t *testing.T, do func(l *Local)) (heap, accounts float64) {
 	return float64(after.HeapAlloc) - float64(before.HeapAlloc), float64(used)
 }
 
-// TestAccountsAreTrue: what the accounts say that values take is what they take of
-// the heap, for every kind at small sizes, where what is not bits counts most. The
-// ceiling would hold nothing otherwise.
+// TestAccountsAreTrue compares the accounts with the heap, for every kind at small
+// sizes, where everything except the bits counts most. If they differed, the memory
+// limit would not hold.
 func TestAccountsAreTrue(t *testing.T) {
 	const count = 1000
 	type spec struct {
@@ -91,8 +91,8 @@ func TestAccountsAreTrue(t *testing.T) {
 	}
 }
 
-// TestLayersAreCharged: a chain of many small layers takes what its layers take,
-// not only their bits.
+// TestLayersAreCharged: a chain of many small layers is charged for the layers, not only
+// for their bits.
 func TestLayersAreCharged(t *testing.T) {
 	most := 1.05
 	if RaceDetector {

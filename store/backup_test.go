@@ -15,9 +15,9 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// TestBackupPowerCuts takes a store's backup again and again, while it goes on, with
-// the power of the backup's disk gone now and then: what is opened from that disk has
-// everything that was acknowledged before the last backup that was finished.
+// TestBackupPowerCuts backs a store up again and again while the store is in use, and
+// sometimes cuts the power of the backup's disk. A store opened from that disk must have
+// everything that was acknowledged before the last finished backup.
 func TestBackupPowerCuts(t *testing.T) {
 	finished, cuts := 0, 0
 	for seed := range max(*powerCuts/10, 20) {
@@ -26,14 +26,14 @@ func TestBackupPowerCuts(t *testing.T) {
 			t.Fatal(err)
 		}
 		target := newCrashDisk(p.rng)
-		var possible []modelState // what the backup may hold, as far as it has ever been finished
+		var possible []modelState // states that the backup may hold; nil if none was finished
 		for range 1 + p.rng.IntN(6) {
 			for range p.rng.IntN(40) {
 				p.act()
 			}
 			began := slices.Clone(p.killed)
 			var since []modelState
-			target.changing = func() { // the store goes on while files are copied
+			target.changing = func() { // the store is in use while files are copied
 				for range p.rng.IntN(3) {
 					p.act()
 					since = append(since, p.killed...)
@@ -49,7 +49,7 @@ func TestBackupPowerCuts(t *testing.T) {
 				possible = slices.Concat(began, since)
 			case target.dead:
 				cuts++
-				if possible != nil { // it has that or more
+				if possible != nil { // it holds the last finished backup or this one
 					possible = slices.Concat(possible, began, since)
 				}
 			default:
@@ -67,7 +67,7 @@ func TestBackupPowerCuts(t *testing.T) {
 				}
 				t.Fatalf("seed %d: opening the backup: %v", seed, err)
 			}
-			if possible == nil { // the power went when all was written
+			if possible == nil { // the power failed after everything was written
 				possible = slices.Concat(began, since)
 			}
 			if err := q.check(possible); err != nil {
@@ -81,7 +81,7 @@ func TestBackupPowerCuts(t *testing.T) {
 	t.Logf("%d backups, %d of them cut off: 0 adds lost", finished+cuts, cuts)
 }
 
-// onto is the harness with a copy of another disk.
+// onto returns a copy of the harness that uses a copy of another disk.
 func (p *harness) onto(disk *crashDisk) *harness {
 	q := *p
 	q.disk = newCrashDisk(p.rng)
@@ -93,8 +93,8 @@ func (p *harness) onto(disk *crashDisk) *harness {
 	return &q
 }
 
-// TestBackup: what there is already is not copied again; the backup is verified, is
-// opened, and is no backup then.
+// TestBackup: files that the backup already has are not copied again. The backup can be
+// verified and opened, and then it is a store's directory.
 func TestBackup(t *testing.T) {
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "backups", "seen")
 	l, err := OpenLocal(LocalConfig{Dir: dir, seams: seams{idle: true}})
@@ -140,7 +140,7 @@ func TestBackup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data[20] ^= 1 // the backup's disk has lost a bit
+	data[20] ^= 1 // the backup's disk flips a bit
 	if err := os.WriteFile(filepath.Join(to, secretsName), data, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -149,7 +149,7 @@ func TestBackup(t *testing.T) {
 		t.Fatal(err)
 	}
 	take(2, 1)
-	if err := l.unlock(); err != nil { // the next start replaces the segment, which is empty
+	if err := l.unlock(); err != nil { // the next start replaces the segment, as it is empty
 		t.Fatal(err)
 	}
 	if l, err = OpenLocal(LocalConfig{Dir: dir, seams: seams{idle: true}}); err != nil {
@@ -160,7 +160,7 @@ func TestBackup(t *testing.T) {
 	take(1, 2)
 	items := l.lookup([]byte("seen")).Info().Items
 
-	// What else a killed backup may have left does no harm.
+	// Other files that a killed backup may have left do no harm.
 	for _, name := range []string{snapshotName(1 << 40), segmentName(1 << 40), snapshotName(5) + tempSuffix} {
 		if err := os.WriteFile(filepath.Join(to, name), []byte("from another backup"), 0o600); err != nil {
 			t.Fatal(err)
@@ -188,7 +188,8 @@ func TestBackup(t *testing.T) {
 	}
 }
 
-// TestBackupRefuses: nothing is copied from or to a directory that is another.
+// TestBackupRefuses: Backup refuses directories that are not a store's, or not a backup
+// of that store, and damaged files.
 func TestBackupRefuses(t *testing.T) {
 	stores := func() (l *Local, dir string) {
 		dir = t.TempDir()
@@ -221,7 +222,7 @@ func TestBackupRefuses(t *testing.T) {
 	os.WriteFile(filepath.Join(full, "thesis.tex"), nil, 0o600)
 	refused(dir, full, `has the file "thesis.tex", and is no backup`)
 
-	// Damage stays where it is.
+	// Damage of the store is not copied.
 	addSome(t, l, "seen", 100, 200)
 	name := filepath.Join(dir, segmentName(l.log.segment.start))
 	data, err := os.ReadFile(name)
@@ -239,7 +240,7 @@ func TestBackupRefuses(t *testing.T) {
 		t.Errorf("the backup before that: %v", err)
 	}
 
-	// So does damage of the backup.
+	// Damage of the backup is noticed.
 	for _, what := range []string{backupName, segmentName(2), snapshotName(2), secretsName} {
 		bad := filepath.Join(t.TempDir(), "bad")
 		if err := os.CopyFS(bad, os.DirFS(to)); err != nil {
@@ -265,8 +266,8 @@ func TestBackupRefuses(t *testing.T) {
 	}
 }
 
-// TestBackupUnderLoad takes backups of a store that adds, takes snapshots and
-// removes files all the time.
+// TestBackupUnderLoad backs up a store that constantly adds keys, takes snapshots and
+// removes files.
 func TestBackupUnderLoad(t *testing.T) {
 	dir, to := t.TempDir(), filepath.Join(t.TempDir(), "to")
 	l, err := OpenLocal(LocalConfig{Dir: dir, CheckpointBytes: 20_000, Checkpoint: 1e-9, seams: seams{idle: true}})
@@ -344,7 +345,7 @@ func TestBackupUnderLoad(t *testing.T) {
 	t.Logf("%d snapshots were taken meanwhile", l.Stats().Snapshots)
 }
 
-// FuzzManifest hands any text to the reader.
+// FuzzManifest passes any text to parseManifest, with and without a valid checksum.
 func FuzzManifest(f *testing.F) {
 	f.Add("bloomery backup 1\nunfinished\n")
 	f.Add("bloomery backup 1\nstore 000102030405060708090a0b0c0d0e0f\nsecrets 45 01234567\n")

@@ -13,9 +13,9 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// BenchmarkAdds is 8 connections that add keys, all of them new, in pipelines, and
-// commit after each. It reports acknowledged adds in a second, and bytes written
-// for each, snapshots included.
+// BenchmarkAdds has 8 connections add keys, all of them new, in pipelines, and commit
+// after each pipeline. It reports acknowledged adds per second, adds per write of the
+// log, and bytes of log per add.
 func BenchmarkAdds(b *testing.B) {
 	for _, spec := range []store.Spec{
 		{Kind: store.RedisBloom, Capacity: 20_000_000, Rate: 0.01},
@@ -90,7 +90,8 @@ func benchAdds(b *testing.B, spec store.Spec, level store.Level, pipeline, conne
 
 var recoverAdds = flag.Int("recover", 0, "the number of logged adds that BenchmarkRecovery recovers; 0 for a million")
 
-// BenchmarkRecovery opens a store whose log has this many adds, and no snapshot.
+// BenchmarkRecovery opens a store whose log has recoverAdds adds, and which has no
+// snapshot of them.
 func BenchmarkRecovery(b *testing.B) {
 	adds := max(*recoverAdds, 1_000_000)
 	for name, spec := range map[string]store.Spec{

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// TestWindowClockJump: the time of day jumps ahead, for one add and for snapshots, and back. Neither at once
-// nor after a restart is any key forgotten before its time.
+// TestWindowClockJump: the time of day jumps ahead, for one add and for snapshots, and
+// back. No key expires too early, neither at once nor after a restart.
 func TestWindowClockJump(t *testing.T) {
 	disk := newHarness(1, Always, flawNone).disk
 	began := time.Unix(1_000_000_000, 0)
@@ -46,7 +46,7 @@ func TestWindowClockJump(t *testing.T) {
 	passed += 10 * time.Minute
 	addAll(f, 1001, 1010)
 	jump = 10 * time.Hour
-	if err := l.Snapshot(bg); err != nil { // with nothing behind it
+	if err := l.Snapshot(bg); err != nil { // with no log after it
 		t.Fatal(err)
 	}
 	jump = 0

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestCloseWaitsForSnapshot: a snapshot that is under way when the store is closed
-// has the adds at the level Unlogged, which are nowhere else.
+// TestCloseWaitsForSnapshot: a snapshot in progress when the store is closed has the adds
+// at the level Unlogged, which are nowhere else.
 func TestCloseWaitsForSnapshot(t *testing.T) {
 	ctx := context.Background()
 	for round := range 5 {
@@ -34,7 +34,7 @@ func TestCloseWaitsForSnapshot(t *testing.T) {
 		if err := l.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if l, err = OpenLocal(config); err != nil { // as the next process does, at once
+		if l, err = OpenLocal(config); err != nil { // at once, as the next process may
 			t.Fatal(err)
 		}
 		again, err := l.Open([]byte("seen"))
@@ -57,7 +57,7 @@ func TestCloseWaitsForSnapshot(t *testing.T) {
 	}
 }
 
-// TestSnapshotTwice: nothing was logged in between, and nothing is wrong.
+// TestSnapshotTwice takes snapshots with nothing logged in between.
 func TestSnapshotTwice(t *testing.T) {
 	ctx := context.Background()
 	config := LocalConfig{Dir: t.TempDir(), Level: Always}

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// hangingDisk is a disk whose log takes no more while it hangs.
+// hangingDisk is a disk on which writes to the log can hang.
 type hangingDisk struct {
 	*crashDisk
-	hang chan struct{} // nil: it does not
+	hang chan struct{} // writes hang until it is closed; nil: they do not
 	hung chan struct{} // receives when a write hangs
 }
 

@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// Nobody waits for somebody else's snapshot, merge, fold, dump or load.
+// These tests run operations during another caller's snapshot, merge, fold, dump or load,
+// and fail if they have to wait for it.
 
-// soon fails unless do returns within some seconds.
+// soon fails unless do returns nil within 20 seconds.
 func soon(t *testing.T, what string, do func() error) {
 	t.Helper()
 	done := make(chan error, 1)
@@ -51,8 +52,8 @@ func hasKeys(f Filter, keys [][]byte) error {
 	return nil
 }
 
-// everything does all that a client may do for a moment, with filters that something
-// long is done to, and with others.
+// everything does everything short that a client may do, with filters that a long
+// operation uses, and with others.
 func everything(t *testing.T, l *Local, round int, filters ...Filter) {
 	t.Helper()
 	keys := someKeys(fmt.Sprint("meanwhile ", round), 20)
@@ -72,8 +73,8 @@ func everything(t *testing.T, l *Local, round int, filters ...Filter) {
 	soon(t, "committing", func() error { return l.Commit(bg) })
 }
 
-// TestDuringSnapshot: while a snapshot is stuck, a merge and a fold wait for it, and
-// nothing else does.
+// TestDuringSnapshot: while a snapshot is stuck, a merge and a fold wait for it. Nothing
+// else does.
 func TestDuringSnapshot(t *testing.T) {
 	disk := newCrashDisk(rand.New(rand.NewPCG(1, 2)))
 	l, err := OpenLocal(LocalConfig{Level: Always, seams: seams{disk: disk, idle: true}})
@@ -123,8 +124,8 @@ func TestDuringSnapshot(t *testing.T) {
 	}
 }
 
-// TestDuringMerge: while filters are merged, or one is folded, everything else goes on,
-// and what is added meanwhile is there in the end, also when the store is opened again.
+// TestDuringMerge: while filters are merged, or one is folded, everything else continues.
+// Keys added meanwhile are found at the end, and after the store is reopened.
 func TestDuringMerge(t *testing.T) {
 	for name, c := range map[string]struct {
 		spec Spec
@@ -195,7 +196,7 @@ func TestDuringMerge(t *testing.T) {
 }
 
 // TestMergeOfDroppedFilter: a merge whose source is dropped meanwhile fails, and a
-// snapshot is taken, so that what was copied is on the disk.
+// snapshot is taken, so that the copied bits are on disk.
 func TestMergeOfDroppedFilter(t *testing.T) {
 	spec := Spec{Kind: Paired, Capacity: 3_000_000, Rate: 0.01}
 	var l *Local
@@ -240,8 +241,8 @@ func TestMergeOfDroppedFilter(t *testing.T) {
 	}
 }
 
-// droppedRun renames, swaps and drops values while a snapshot is taken, and opens the
-// store again. It is an error if that cannot be done, or anything is missing.
+// droppedRun renames, swaps and drops values while a snapshot is taken, and reopens the
+// store. It returns an error if any of this fails, or if anything is missing.
 func droppedRun(spec Spec, flaw flaw) error {
 	disk := newCrashDisk(rand.New(rand.NewPCG(3, 4)))
 	config := LocalConfig{Level: Always, seams: seams{disk: disk, idle: true}}
@@ -266,7 +267,7 @@ func droppedRun(spec Spec, flaw flaw) error {
 		done = true
 		f, _ := l.Open([]byte("a"))
 		err = errors.Join(addKeys(f, someKeys("more", 2)), l.Rename(bg, "a", "z"), l.Swap(bg, "z", "b"), l.Expire(bg, "b", l.now().Add(time.Hour)))
-		l.Drop(bg, "b", "c") // of these, b was a
+		l.Drop(bg, "b", "c") // b was a
 	}
 	if err := errors.Join(l.Snapshot(bg), err); err != nil {
 		return err
@@ -297,8 +298,8 @@ func droppedRun(spec Spec, flaw flaw) error {
 	return l.Close()
 }
 
-// TestSnapshotOfDroppedFilter: what was renamed, swapped and dropped while a snapshot was
-// taken has none of its bits in it, and the log behind it can be read all the same.
+// TestSnapshotOfDroppedFilter: filters are renamed, swapped and dropped while a snapshot
+// is taken, which then has none of their bits. The log after it can be replayed.
 func TestSnapshotOfDroppedFilter(t *testing.T) {
 	for name, spec := range map[string]Spec{"RedisBloom": modelSpecs[0], "paired": modelSpecs[2], "window": modelSpecs[4]} {
 		if err := droppedRun(spec, flawNone); err != nil {
@@ -307,7 +308,7 @@ func TestSnapshotOfDroppedFilter(t *testing.T) {
 	}
 }
 
-// dumpOf reads a dump, with its header in front.
+// dumpOf returns the chunks of a dump, beginning with its header.
 func dumpOf(t *testing.T, f Filter) (chunks [][]byte) {
 	t.Helper()
 	for at := int64(0); ; {
@@ -322,8 +323,8 @@ func dumpOf(t *testing.T, f Filter) (chunks [][]byte) {
 	}
 }
 
-// TestDumpsTakeNoMemory: a reader cannot fill the store by dumping, and a dump ends
-// with its filter, or when nobody goes on with it.
+// TestDumpsTakeNoMemory: dumps hardly take memory, so clients cannot fill the store with
+// them. A dump ends when its filter is dropped, or when nobody continues to read it.
 func TestDumpsTakeNoMemory(t *testing.T) {
 	l, err := OpenLocal(LocalConfig{seams: seams{idle: true}})
 	if err != nil {
@@ -374,7 +375,7 @@ func TestDumpsTakeNoMemory(t *testing.T) {
 	}
 }
 
-// writeSizes is a disk that notes the largest write to a file of the log.
+// writeSizes is a disk that notes the largest write to the log.
 type writeSizes struct {
 	disk
 	most *int
@@ -395,8 +396,8 @@ func (f sizedFile) Write(b []byte) (int, error) {
 	return f.diskFile.Write(b)
 }
 
-// TestLoadInPieces: a chunk of many MiB is logged a MiB at a time, and never more than
-// that is left for a commit to write. A chunk of which some has come may come again.
+// TestLoadInPieces: a chunk of many MiB is logged a MiB at a time, so that a commit never
+// has to write more than that. A chunk of which a part was loaded may be sent again.
 func TestLoadInPieces(t *testing.T) {
 	for name, spec := range map[string]Spec{
 		"RedisBloom":     {Kind: RedisBloom, Capacity: 6_000_000, Rate: 0.01},
@@ -426,7 +427,7 @@ func TestLoadInPieces(t *testing.T) {
 			}
 			at := int64(1)
 			for _, chunk := range chunks[1:] {
-				if spec.Kind == Paired { // as if the store had been opened again in between
+				if spec.Kind == Paired { // as if the store had been reopened in between
 					const part = 100_000
 					if err := to.Load(bg, at+part, chunk[:part]); err != nil {
 						t.Fatal(err)
@@ -460,8 +461,8 @@ func TestLoadInPieces(t *testing.T) {
 	}
 }
 
-// TestLoadSyncs: a long load syncs what it logs as it goes, so that nobody waits for
-// the sync of all of it.
+// TestLoadSyncs: a long load syncs several times what it logs, so that nobody waits for
+// one sync of everything.
 func TestLoadSyncs(t *testing.T) {
 	l, err := OpenLocal(LocalConfig{Level: EverySecond, seams: seams{disk: newCrashDisk(rand.New(rand.NewPCG(5, 6))), idle: true}})
 	if err != nil {
@@ -494,14 +495,13 @@ func TestLoadSyncs(t *testing.T) {
 	}
 }
 
-// slowCloser is memory that takes its time until it is given back.
+// slowCloser is bits whose Close waits for the test.
 type slowCloser chan bool
 
 func (c slowCloser) Close() error { <-c; return nil }
 
-// TestGrantsBlockNobody: who needs memory waits for what is being given back, and nobody
-// waits for him. (Everybody's commit did, and who wanted to add to another filter or
-// to drop one.)
+// TestGrantsBlockNobody: a caller that needs memory waits for memory being released, and
+// nobody waits for that caller. (Once, commits, adds to other filters and drops did.)
 func TestGrantsBlockNobody(t *testing.T) {
 	const span = 24 * time.Hour
 	l, err := OpenLocal(LocalConfig{Level: Always, seams: seams{disk: newCrashDisk(rand.New(rand.NewPCG(7, 8))), idle: true, patience: time.Minute}})
@@ -545,7 +545,7 @@ func TestGrantsBlockNobody(t *testing.T) {
 			}
 			done <- addKeys(f, someKeys("more", 3000))
 		}()
-		time.Sleep(50 * time.Millisecond) // until he waits
+		time.Sleep(50 * time.Millisecond) // until it waits
 		soon(t, "committing", func() error { return l.Commit(bg) })
 		soon(t, "asking", func() error { return hasKeys(f, someKeys("before", 10)) })
 		soon(t, "asking for Info", func() error { f.Info(); return nil })

@@ -14,25 +14,24 @@ import (
 	"sync"
 )
 
-// crashDisk is a disk that the power may leave at any call, and that may fail.
+// crashDisk is a disk whose power may fail at any call, and whose calls may fail.
 //
-// What is written is in the cache. A sync brings a file to the disk. When the power
-// goes, of what was not synced any sectors are on the disk and others are not, one
-// may be torn, and a file may be longer than its sectors that came; and of what was
-// done to the directory since its last sync the first few steps are. A sync
-// that fails has brought some sectors to the disk, and the others never come: the
-// cache has them, and is taken for clean.
+// Writes go to the cache. A sync writes a file's cache to the disk. After a power
+// failure, any of the unsynced sectors may be on the disk or not, one may be torn, and a
+// file may be longer than its sectors on the disk; of the changes of the directory since
+// its last sync, the first few are on the disk. A sync that fails has written some
+// sectors. The others are never written: the cache has them, and counts as clean.
 type crashDisk struct {
 	mutex  sync.Mutex
 	rng    *rand.Rand
 	cached map[string]*crashFile
-	synced map[string]*crashFile // what the directory on the disk says
-	steps  []func(map[string]*crashFile)
+	synced map[string]*crashFile         // the directory on the disk
+	steps  []func(map[string]*crashFile) // changes of the directory since it was synced
 
 	calls  int
-	cut    int // the power goes at this call; 0: not by itself
-	dead   bool
-	fail   int // this call fails; 0: none
+	cut    int  // the power fails at this call; 0: at none
+	dead   bool // the power has failed
+	fail   int  // this call fails; 0: none
 	sites  map[string]*site
 	failed string // the site that was made to fail
 
@@ -40,10 +39,10 @@ type crashDisk struct {
 	changing  func() // called whenever a file is made
 
 	full       float64 // the share of snapshots that fail, at some call
-	fullFaults int     // and how many did
+	fullFaults int     // the number that failed
 
-	failSite string // calls from there fail
-	failSkip int    // but for this many first
+	failSite string // the next call from there fails
+	failSkip int    // after this many that do not
 }
 
 // site is a place in the store's code that calls the disk.
@@ -51,7 +50,7 @@ type site struct{ calls, faults int }
 
 type crashFile struct {
 	cache, disk []byte
-	dirty       []int // the lengths that the file had since it was synced
+	dirty       []int // the lengths that the file has had since it was synced
 }
 
 const sectorSize = 512
@@ -66,7 +65,8 @@ func newCrashDisk(rng *rand.Rand) *crashDisk {
 	return &crashDisk{rng: rng, cached: map[string]*crashFile{}, synced: map[string]*crashFile{}, sites: map[string]*site{}}
 }
 
-// call is at the beginning of every call. fault is the error that it must answer.
+// call begins every call, and locks the disk. fault is the error that the call must return.
+// err says that the power has failed.
 func (d *crashDisk) call(name string) (fault, err error) {
 	d.mutex.Lock()
 	at := d.caller(name)
@@ -96,7 +96,7 @@ func (d *crashDisk) call(name string) (fault, err error) {
 	return nil, nil
 }
 
-// caller names the place in the store that calls.
+// caller returns the place in the store's code that called.
 func (d *crashDisk) caller(name string) string {
 	var pcs [16]uintptr
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs[:])])
@@ -167,7 +167,7 @@ func (d *crashDisk) Append(name string) (diskFile, error) {
 	return &crashHandle{d, file, nil, ""}, nil
 }
 
-// crashSource is what a file was when it was opened.
+// crashSource is the contents of a file when it was opened.
 type crashSource struct{ *bytes.Reader }
 
 func (crashSource) Close() error { return nil }
@@ -247,10 +247,10 @@ type crashHandle struct {
 	disk      *crashDisk
 	file      *crashFile
 	meanwhile func()
-	fails     string // the call that finds no space
+	fails     string // the call that fails for lack of space
 }
 
-// full is the error of the call if it has to fail.
+// full returns the errors of a call, which fails if it is h.fails.
 func (h *crashHandle) full(call string, fault, err error) (error, error) {
 	if h.fails == call && fault == nil && err == nil {
 		fault = errSpace
@@ -266,7 +266,7 @@ func (h *crashHandle) Write(b []byte) (int, error) {
 	fault, err = h.full("Write", fault, err)
 	defer h.disk.mutex.Unlock()
 	if err != nil {
-		// The power went while it was written.
+		// The power failed during the write.
 		h.file.write(b[:h.disk.rng.IntN(len(b)+1)])
 		return 0, err
 	}
@@ -275,7 +275,7 @@ func (h *crashHandle) Write(b []byte) (int, error) {
 		if h.disk.rng.IntN(2) == 0 { // a short write
 			n = h.disk.rng.IntN(len(b) + 1)
 			if h.disk.rng.IntN(2) == 0 {
-				fault = nil // and no word of it
+				fault = nil // without an error
 			}
 		}
 		h.file.write(b[:n])
@@ -320,7 +320,7 @@ func (h *crashHandle) Close() error {
 	return errors.Join(fault, err)
 }
 
-// left is what is on the disk if the power goes now.
+// left returns what is on the disk if the power fails now.
 func (f *crashFile) left(rng *rand.Rand) []byte {
 	if len(f.dirty) == 0 {
 		return bytes.Clone(f.disk)
@@ -344,12 +344,12 @@ func (f *crashFile) left(rng *rand.Rand) []byte {
 			copy(file[at:end], f.cache[at:end])
 		}
 	}
-	copy(file, f.disk[:min(len(f.disk), len(file))]) // what was synced stays
+	copy(file, f.disk[:min(len(f.disk), len(file))]) // synced bytes stay
 	return file
 }
 
-// restart is the disk that the next process finds: after the power went, or with
-// the cache of the process before.
+// restart returns the disk that the next process finds: after a power failure, or with
+// the cache of the previous process.
 func (d *crashDisk) restart(power bool) *crashDisk {
 	next := newCrashDisk(d.rng)
 	next.full, next.fullFaults = d.full, d.fullFaults

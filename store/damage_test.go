@@ -14,8 +14,8 @@ import (
 	"github.com/bloomery/bloom/internal/long"
 )
 
-// populated is a store with a snapshot of all kinds of values and a log behind it,
-// whose end says that the rest is on the disk.
+// populated returns a store with a snapshot of all kinds of values and a log after it,
+// which ends with a mark that the rest is on disk.
 func populated(t testing.TB, seed uint64) *harness {
 	t.Helper()
 	p := newHarness(seed, Always, flawNone)
@@ -72,7 +72,7 @@ func populated(t testing.TB, seed uint64) *harness {
 	return p
 }
 
-// files are the names of the snapshot and of the log.
+// files returns the names of the snapshot and of the log.
 func (p *harness) files() (snapshot, log string) {
 	for name := range p.disk.cached {
 		switch {
@@ -85,7 +85,7 @@ func (p *harness) files() (snapshot, log string) {
 	return snapshot, log
 }
 
-// again is the same disk, for another process.
+// again returns a copy of the harness with a copy of its disk, for another process.
 func (p *harness) again() *harness {
 	q := *p
 	q.disk = p.disk.restart(false)
@@ -99,8 +99,8 @@ func (p *harness) again() *harness {
 	return &q
 }
 
-// TestBitFlips changes every bit of what heads there are, and many others, of
-// snapshot, log and secret: each is noticed, or does no harm.
+// TestBitFlips flips every bit of the heads of snapshot, log and secrets, and many other
+// bits: each flip is noticed, or does no harm.
 func TestBitFlips(t *testing.T) {
 	p := populated(t, 1)
 	snapshot, log := p.files()
@@ -135,8 +135,8 @@ func TestBitFlips(t *testing.T) {
 	}
 }
 
-// TestShortFiles cuts the files, anywhere: that is noticed, but behind the head of
-// the log, where it may have ended.
+// TestShortFiles truncates the files anywhere. That is noticed, except after the head of
+// the log, which may have ended there. A missing file is noticed, too.
 func TestShortFiles(t *testing.T) {
 	long.Test(t)
 	p := populated(t, 2)
@@ -164,8 +164,8 @@ func TestShortFiles(t *testing.T) {
 	}
 }
 
-// TestRepair damages files, and has them repaired: it says before what becomes
-// unknown, and no key that was added is absent afterwards.
+// TestRepair damages files and repairs them. Repair lists beforehand what becomes unknown,
+// and afterwards every key that was added is found in the filters that are still there.
 func TestRepair(t *testing.T) {
 	base := populated(t, 3)
 	snapshot, log := base.files()
@@ -231,7 +231,7 @@ func TestRepair(t *testing.T) {
 	}
 }
 
-// FuzzRecords hands any records to the readers, with right checksums.
+// FuzzRecords passes any records to the readers, with valid checksums.
 func FuzzRecords(f *testing.F) {
 	p := populated(f, 4)
 	snapshot, log := p.files()
@@ -269,7 +269,7 @@ func FuzzRecords(f *testing.F) {
 	})
 }
 
-// FuzzFiles hands any bytes to the readers.
+// FuzzFiles passes any bytes to the readers.
 func FuzzFiles(f *testing.F) {
 	p := populated(f, 5)
 	snapshot, log := p.files()
@@ -287,8 +287,8 @@ func FuzzFiles(f *testing.F) {
 	})
 }
 
-// openAny opens what may be anything: it must not panic, and what it opens can be
-// used.
+// openAny inspects, as for a repair, and opens a directory whose files may have any
+// contents. Neither may panic, and a store that opens must be usable.
 func openAny(q *harness) {
 	defer time.AfterFunc(5*time.Second, func() { panic("this takes too long") }).Stop()
 	config := LocalConfig{Memory: 16 << 20, seams: seams{disk: q.disk, now: q.store.config.now, strict: true, idle: true}}

@@ -14,9 +14,9 @@ import (
 	"github.com/bloomery/bloom/store/storetest"
 )
 
-// TestBusy adds from many goroutines to filters of all kinds while snapshots are
-// taken and names change, ends as if the process were killed, and looks whether all
-// is there.
+// TestBusy adds from many goroutines to filters of all kinds while snapshots are taken
+// and names change. Then it opens a copy of the directory, as if the process had been
+// killed, and looks for all keys.
 func TestBusy(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, store.LocalConfig{Dir: dir, Level: store.EverySecond})
@@ -98,8 +98,8 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// copied is the directory as the next process would find it if this one were
-// killed now.
+// copied returns a copy of the directory, as the next process would find it if this one
+// were killed now.
 func copied(t *testing.T, dir string) string {
 	t.Helper()
 	to := filepath.Join(t.TempDir(), "copy")
@@ -156,7 +156,7 @@ func TestDirectory(t *testing.T) {
 	}
 	s.Close()
 
-	// Another store's secret is noticed, and so is none.
+	// Another store's secret is noticed, and so is a missing one.
 	secrets := filepath.Join(dir, "secrets")
 	was, _ := os.ReadFile(secrets)
 	os.WriteFile(secrets, []byte("siphash-2-4 "+strings.Repeat("ab", 16)+"\n"), 0o600)

@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// flaw is a broken rule of the log, or of snapshots, that the power cuts must
-// notice. The store has none of them: most are a disk that calls in another order
-// than the store, or lies; the others change what the store knows, at a seam.
+// flaw is a broken rule of the log, or of snapshots, that the tests must notice. The
+// store's code has none of them. Most are in the disk, which reorders the store's calls,
+// or returns what is not true; the others change the store's state at a seam.
 type flaw uint8
 
 const (
@@ -23,7 +23,7 @@ const (
 	flawDamageIsEnd           // a damaged record ends the log, wherever it is
 	flawLogKept               // a store that starts does not write the last segment again
 	flawSnapshotAhead         // a snapshot is renamed before the log that it has seen is written
-	flawNumbersAgain          // so it is, and a store that starts reuses the LSNs
+	flawNumbersAgain          // as flawSnapshotAhead, and a store that starts reuses the LSNs
 	flawMergeLogsNew          // while a merge runs, only new keys are logged
 	flawMergeLeaks            // a merge that fails leaves bits, and only new keys are logged
 	flawDroppedLeftOut        // a snapshot omits a value that is dropped while it is taken
@@ -38,7 +38,7 @@ func (f flaw) over(d *crashDisk) disk {
 	return &flawedDisk{crashDisk: d, flaw: f}
 }
 
-// commit is Local.Commit.
+// commit is Local.Commit, as the flaw has it.
 func (f flaw) commit(p *harness) error {
 	if f == flawUnchangedEarly && p.unchanged {
 		return nil
@@ -49,7 +49,7 @@ func (f flaw) commit(p *harness) error {
 	return p.store.Commit(bg)
 }
 
-// flush writes what the disk has held back of the log.
+// flush writes what the disk holds back of the log.
 func (p *harness) flush() error {
 	if d, ok := p.store.config.disk.(*flawedDisk); ok && d.log != nil {
 		return d.log.flush()
@@ -74,9 +74,9 @@ func (p *harness) recovered(r *recovery) {
 func (f flaw) opened(p *harness) {
 	g := p.store.log
 	if p.last == nil || g.earlier == 0 || g.segment.start == p.last.start {
-		return // there was no log, or a snapshot took its place, or nothing was in it
+		return // there was no log, or a snapshot replaced it, or it was empty
 	}
-	// The new segment was never there.
+	// Continue in the old segment, as if the new one had never been created.
 	delete(p.disk.cached, segmentName(g.segment.start))
 	delete(p.disk.synced, segmentName(g.segment.start))
 	file := p.disk.cached[segmentName(p.last.start)]
@@ -91,7 +91,7 @@ func (f flaw) merging(p *harness) {
 	}
 }
 
-// merged is called behind a merge.
+// merged is called after a merge.
 func (f flaw) merged(p *harness) {
 	if f == flawMergeLeaks {
 		p.store.clearLeaks()
@@ -102,7 +102,7 @@ func (f flaw) merged(p *harness) {
 type flawedDisk struct {
 	*crashDisk
 	flaw   flaw
-	taking bool // a snapshot
+	taking bool // a snapshot is being taken
 	log    *flawedFile
 }
 
@@ -139,7 +139,7 @@ func (d *flawedDisk) Append(name string) (diskFile, error) {
 	return d.log, nil
 }
 
-// Open shows isEnd a log without records.
+// Open shows a log without records to isEnd.
 func (d *flawedDisk) Open(name string) (diskSource, error) {
 	if d.flaw == flawDamageIsEnd && calledBy("(*recovery).isEnd") {
 		return crashSource{bytes.NewReader(d.cached[name].cache[:headBytes])}, nil
@@ -179,11 +179,11 @@ type unsyncedFile struct{ diskFile }
 
 func (unsyncedFile) Sync() error { return nil }
 
-// flawedFile is the log, as a disk with a flaw has it.
+// flawedFile is a segment of the log on a disk with a flaw.
 type flawedFile struct {
 	diskFile
 	disk *flawedDisk
-	held []byte // written while a snapshot was taken
+	held []byte // written while a snapshot was taken, and held back
 	late bool   // a sync is still to come
 }
 
@@ -223,7 +223,7 @@ func (f *flawedFile) Close() error {
 	return f.diskFile.Close()
 }
 
-// flush does what the file has put off.
+// flush does the writes and syncs that the file has postponed.
 func (f *flawedFile) flush() error {
 	if len(f.held) > 0 {
 		held := f.held
@@ -240,8 +240,8 @@ func (f *flawedFile) flush() error {
 	return nil
 }
 
-// leaveOutDropped writes the newest snapshot again, without its values that were
-// dropped while it was taken: those without bits.
+// leaveOutDropped rewrites the newest snapshot without the values that were dropped while
+// it was taken: those without bits.
 func leaveOutDropped(d *crashDisk) {
 	names, _ := d.List()
 	snapshots := starts(names, snapPrefix)

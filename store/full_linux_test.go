@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mountSmall mounts a file system in memory of this size.
+// mountSmall mounts a file system in memory, with options such as its size.
 func mountSmall(t *testing.T, options string) string {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -28,8 +28,8 @@ func mountSmall(t *testing.T, options string) string {
 	return dir
 }
 
-// TestFullFileSystem fills a file system so that no snapshot fits, asks for some,
-// ends the store and starts it again.
+// TestFullFileSystem fills a file system so that no snapshot fits, requests some, closes
+// the store and reopens it.
 func TestFullFileSystem(t *testing.T) {
 	root := mountSmall(t, "size=24m")
 	config := LocalConfig{Dir: filepath.Join(root, "data"), Level: Always, seams: seams{idle: true}}
@@ -37,7 +37,7 @@ func TestFullFileSystem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Filters of 8 MiB, and a log that is longer.
+	// Filters of 8 MiB, and a longer log.
 	l.Create(bg, "seen", Spec{Kind: RedisBloom, Capacity: 7_000_000, Rate: 0.01})
 	addSome(t, l, "seen", 0, 1000)
 	f, _ := l.Open([]byte("seen"))
@@ -66,7 +66,7 @@ func TestFullFileSystem(t *testing.T) {
 		}
 		addSome(t, l, "seen", 1000, 2000)
 	}
-	// The estimate says that there is room, and there is not.
+	// There is no room although hasRoom expects that there is.
 	l.used.Store(1)
 	if err := l.Snapshot(bg); !errors.Is(err, unix.ENOSPC) || errors.Is(err, ErrStopped) {
 		t.Fatalf("a snapshot that fills the disk: %v", err)
@@ -101,8 +101,8 @@ func TestFullFileSystem(t *testing.T) {
 	}
 }
 
-// TestSyncWithoutDescriptors: a process that has too many files open can still sync
-// its directory; else a snapshot that was just renamed would have stopped the store.
+// TestSyncWithoutDescriptors: a process that has too many files open can still sync its
+// directory. Otherwise a snapshot that was just renamed would stop the store.
 func TestSyncWithoutDescriptors(t *testing.T) {
 	d, err := openDirectory(t.TempDir())
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// fullDisk has no room for snapshots, or fails in another way to write them.
+// fullDisk is a disk without room for snapshots, or one that fails to write them in
+// another way.
 type fullDisk struct {
 	*crashDisk
 	at  string // the call that fails: write, short, sync, close, rename or remove; empty: none
@@ -68,8 +69,9 @@ func (d *fullDisk) Remove(name string) error {
 	return d.crashDisk.Remove(name)
 }
 
-// TestSnapshotFails: a snapshot that cannot be written stops nothing. Adds are
-// acknowledged as before, it is tried again, and an orderly end is one.
+// TestSnapshotFails: a snapshot that cannot be written does not stop the store. Adds are
+// acknowledged as before, the snapshot is retried, and Close succeeds, except if adds
+// that were not logged are lost.
 func TestSnapshotFails(t *testing.T) {
 	for _, level := range []Level{Always, EverySecond, Unlogged} {
 		for _, at := range []string{"write", "short", "sync", "close", "rename", "remove"} {
@@ -104,7 +106,7 @@ func TestSnapshotFails(t *testing.T) {
 				if files, _ := disk.List(); strings.Contains(strings.Join(files, " "), tempSuffix) {
 					t.Errorf("%v, %s: %v: there are %q", level, at, fault, files)
 				}
-				lossy := level == Unlogged && at != "remove" // then there is a snapshot
+				lossy := level == Unlogged && at != "remove" // at "remove" the snapshot was written
 				if err := l.Close(); (err != nil) != lossy || err != nil && errors.Is(err, ErrStopped) {
 					t.Errorf("%v, %s: %v: an orderly end: %v", level, at, fault, err)
 				}
@@ -125,8 +127,8 @@ func TestSnapshotFails(t *testing.T) {
 	}
 }
 
-// TestStartWithoutRoom: a start that would like to replace a long log by a snapshot,
-// and cannot, goes on with the log.
+// TestStartWithoutRoom: a start that wants to replace a long log by a snapshot, and has no
+// room for it, continues the log.
 func TestStartWithoutRoom(t *testing.T) {
 	for _, at := range []string{"write", "short", "sync", "close"} {
 		disk := &fullDisk{crashDisk: newCrashDisk(rand.New(rand.NewPCG(1, 2))), err: syscall.ENOSPC}
@@ -167,9 +169,8 @@ func TestStartWithoutRoom(t *testing.T) {
 	}
 }
 
-// TestMergeAfterLeak: a merge that was not finished needs a snapshot, and while there
-// is no room for that, others succeed. (They were told that there was none, in an
-// error that wrapped nothing.)
+// TestMergeAfterLeak: a merge that was not finished needs a snapshot. While there is no
+// room for it, other merges succeed. (Once they returned the snapshot's error.)
 func TestMergeAfterLeak(t *testing.T) {
 	disk := &fullDisk{crashDisk: newCrashDisk(rand.New(rand.NewPCG(9, 10))), err: syscall.ENOSPC}
 	config := LocalConfig{Level: Always, seams: seams{disk: disk, idle: true}}

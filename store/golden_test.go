@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-var golden = flag.Bool("golden", false, "TestGolden makes the directories of this version in testdata, where there are none yet")
+var golden = flag.Bool("golden", false, "TestGolden creates the directories of this version in testdata, where there are none yet")
 
 // The golden directories in testdata/versionN were made by
 //
 //	go test ./store -run 'TestGolden$' -golden
 //
-// with the release that wrote version N of the format. Each is what one moment of
-// goldenLife left on the disk. They are added to, never changed: every later release
-// must read them, and find every key, count, name and time in them.
+// with the release that wrote version N of the format. Each is what goldenLife had on
+// disk at some moment. Directories are added, never changed: every later release must
+// read them, and find every key, count, name and time in them.
 const (
-	goldenKilled = "killed" // a snapshot, two segments behind it, and a torn end
-	goldenClosed = "closed" // after an orderly end
+	goldenKilled = "killed" // a snapshot, two segments after it, and a torn end
+	goldenClosed = "closed" // after Close
 )
 
-// goldenNow is the clock when the directories were left.
+// goldenNow is the time when the directories were copied.
 var goldenNow = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// goldenValue is what must be under a name.
+// goldenValue is what a name must stand for.
 type goldenValue struct {
 	kind     Kind
 	from, to int // keys
@@ -124,7 +124,7 @@ func (g *life) merge(into, from string) {
 	g.must(f.Merge(bg, other))
 }
 
-// load begins to load a dump, with this many bytes of its only chunk.
+// load begins to load a dump, with this share of its only chunk.
 func (g *life) load(name, from string, share float64) {
 	g.t.Helper()
 	f, err := g.Open([]byte(from))
@@ -140,12 +140,12 @@ func (g *life) load(name, from string, share float64) {
 	}
 }
 
-// goldenLife makes all values, some before the first snapshot, some after it, some
-// after a kill, and hands its directory over whenever one is to be kept.
+// goldenLife creates all values, some before the first snapshot, some after it, some after
+// a kill. It calls keep with each directory to be kept.
 func goldenLife(t *testing.T, keep func(name, dir string)) {
 	g := &life{t: t, clock: goldenNow.Add(-2 * time.Hour)}
 	g.config = LocalConfig{Dir: t.TempDir(), Level: EverySecond, CheckpointBytes: 1 << 30, seams: seams{idle: true, now: func() time.Time { return g.clock }}}
-	secret := []byte(secretLine + "000102030405060708090a0b0c0d0e0f\n") // so that its false positives are always the same
+	secret := []byte(secretLine + "000102030405060708090a0b0c0d0e0f\n") // so that the false positives are always the same
 	g.must(os.WriteFile(filepath.Join(g.config.Dir, secretsName), secret, 0o600))
 	g.start()
 	g.create("fixed", Spec{Kind: RedisBloom, Capacity: 100})
@@ -172,7 +172,7 @@ func goldenLife(t *testing.T, keep func(name, dir string)) {
 	g.load("paired half", "paired", 0.6)
 	g.must(g.Snapshot(bg))
 
-	// In the first segment behind the snapshot:
+	// In the first segment after the snapshot:
 	g.clock = goldenNow.Add(-time.Hour)
 	g.add("fixed", 20, 80)
 	g.add("growing", 25, 120)
@@ -247,8 +247,7 @@ func goldenLife(t *testing.T, keep func(name, dir string)) {
 	keep(goldenClosed, g.config.Dir)
 }
 
-// TestGolden reads the directories of all versions, goes on with them, and reads
-// them again.
+// TestGolden opens the directories of all versions, uses them, and opens them again.
 func TestGolden(t *testing.T) {
 	version := filepath.Join("testdata", fmt.Sprint("version", fileVersion))
 	if *golden {
@@ -282,7 +281,7 @@ func testGolden(t *testing.T, golden string, torn bool) {
 		t.Fatal(err)
 	}
 	config := LocalConfig{Dir: dir, seams: seams{idle: true, now: func() time.Time { return goldenNow }}}
-	for round := range 4 { // as it was, after a kill, after an orderly end, and without any log
+	for round := range 4 { // as it was, after a kill, after Close, and without any log
 		l, err := OpenLocal(config)
 		if err != nil {
 			t.Fatalf("round %d: %v", round, err)
@@ -321,7 +320,7 @@ func testGolden(t *testing.T, golden string, torn bool) {
 	}
 }
 
-// checkGolden compares all that the store has with what it must have.
+// checkGolden compares the contents of the store with goldenValues.
 func checkGolden(t *testing.T, l *Local, closed bool) {
 	t.Helper()
 	names, _ := l.List(0, 1000)
@@ -379,7 +378,7 @@ func checkKeys(t *testing.T, f Filter, name string, want goldenValue) {
 	}
 }
 
-// finishLoading loads the rest of a dump that was half loaded.
+// finishLoading loads the rest of a partly loaded dump.
 func finishLoading(t *testing.T, l *Local, name string) {
 	t.Helper()
 	from, err := l.Open([]byte("paired"))

@@ -2,9 +2,9 @@ package store
 
 import "testing"
 
-// TestGrowthIsReplayed: keys of a filter that grows were added again to whatever
-// layer there was at the time, and keys that had been false positives of a layer,
-// and so are in no record, were gone.
+// TestGrowthIsReplayed: replay adds keys of a growing filter to the layers that they were
+// in. Once it added them to the newest layer there was at the time. Then keys that had
+// been false positives of a layer, and so are in no record, were lost.
 func TestGrowthIsReplayed(t *testing.T) {
 	const keys = 150_000
 	for _, snapshot := range []bool{false, true} {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestLoadRefusesEmptyDump: a header that claims no bytes would be taken for no
-// header by the next start.
+// TestLoadRefusesEmptyDump: a header that claims no bytes is refused. In a snapshot it
+// would not show that the value is being loaded.
 func TestLoadRefusesEmptyDump(t *testing.T) {
 	ctx := context.Background()
 	l, err := OpenLocal(LocalConfig{})
@@ -55,8 +55,8 @@ func TestLoadRefusesEmptyDump(t *testing.T) {
 	}
 }
 
-// TestUnloggedChains: what chains at that level did is not in the log, so nothing
-// may be there that needs it.
+// TestUnloggedChains: adds to chains at that level are not logged, so nothing may be
+// logged that depends on them, such as a merge or a chunk.
 func TestUnloggedChains(t *testing.T) {
 	ctx := context.Background()
 	config := LocalConfig{Dir: t.TempDir(), Level: Unlogged}
@@ -94,7 +94,7 @@ func TestUnloggedChains(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What a kill leaves.
+	// What a kill would leave.
 	copied := LocalConfig{Dir: t.TempDir(), Level: Unlogged}
 	entries, err := os.ReadDir(config.Dir)
 	if err != nil {
@@ -116,8 +116,8 @@ func TestUnloggedChains(t *testing.T) {
 	again.Close()
 }
 
-// TestDroppedIsFreed: a filter that was dropped is not kept for the time at which
-// it would have ended.
+// TestDroppedIsFreed: a dropped filter is not kept in memory until the time at which it
+// would have expired.
 func TestDroppedIsFreed(t *testing.T) {
 	ctx := context.Background()
 	l, err := OpenLocal(LocalConfig{})

@@ -75,13 +75,13 @@ func TestLocalInDirectory(t *testing.T) {
 	}
 }
 
-// TestMillionFilters: a million filters of 100 keys cost at most their bits and
-// 300 bytes each, all included.
+// TestMillionFilters: a million filters of 100 keys take at most their bits and 300 bytes
+// each, everything included.
 func TestMillionFilters(t *testing.T) {
 	long.Test(t)
 	n := 1_000_000
 	if store.RaceDetector || testing.Short() {
-		n = 1 << 16 // the names' tables are as full as of a million
+		n = 1 << 16 // with this number the tables of names are about as full as with a million
 	}
 	var before, after runtime.MemStats
 	s := open(t, store.LocalConfig{})
@@ -112,7 +112,7 @@ func TestMillionFilters(t *testing.T) {
 	runtime.KeepAlive(s)
 }
 
-// TestOpenIsQuick: looking a name up allocates nothing.
+// TestOpenIsQuick: Open and Kind do not allocate.
 func TestOpenIsQuick(t *testing.T) {
 	s := open(t, store.LocalConfig{})
 	if _, err := s.Create(ctx, "name", allSpecs[0]); err != nil {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestUsage: a store that is opened again says that it takes what it took before,
-// whatever the log did, and nothing when all was dropped.
+// TestUsage: a reopened store reports the same usage as before, whether it was read from
+// the log or from a snapshot, and an empty one reports none.
 func TestUsage(t *testing.T) {
 	ctx := context.Background()
 	config := LocalConfig{Dir: t.TempDir(), seams: seams{idle: true}}
@@ -84,7 +84,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestUsageAtRandom is that for whatever may happen to a store.
+// TestUsageAtRandom is TestUsage after random operations.
 func TestUsageAtRandom(t *testing.T) {
 	for seed := range uint64(60) {
 		p := newHarness(seed, EverySecond, flawNone)
@@ -120,8 +120,8 @@ func TestUsageAtRandom(t *testing.T) {
 	}
 }
 
-// TestStopIsReported: a sync that fails while nobody commits is told, too, and what is
-// added after it is not kept for a log that will never be written.
+// TestStopIsReported: a sync that fails while nobody commits is reported, too. Adds after
+// it are not kept in memory for a log that will never be written.
 func TestStopIsReported(t *testing.T) {
 	disk := newCrashDisk(rand.New(rand.NewPCG(1, 2)))
 	l, err := OpenLocal(LocalConfig{seams: seams{disk: disk}})
@@ -158,8 +158,8 @@ func TestStopIsReported(t *testing.T) {
 	l.log.Unlock()
 }
 
-// TestFewerGenerations: a window that was loaded when the store had windows of more
-// generations is read again when it has not.
+// TestFewerGenerations: a window that was loaded when the store allowed more generations
+// can be recovered when it allows fewer.
 func TestFewerGenerations(t *testing.T) {
 	config := LocalConfig{Dir: t.TempDir(), Generations: 12, seams: seams{idle: true}}
 	l, err := OpenLocal(config)
@@ -198,9 +198,9 @@ func TestFewerGenerations(t *testing.T) {
 	}
 }
 
-// TestClearOfMany forgets so many values that Clear leaves that to others: it waits
-// for nobody who uses one of them. The names are gone nevertheless, and callers that
-// hold the filters find them gone, too.
+// TestClearOfMany clears so large a number of values that they are released in the
+// background, and Clear does not wait for users of the filters. The names are gone at
+// once nevertheless, and callers that hold the filters find them gone, too.
 func TestClearOfMany(t *testing.T) {
 	dir := t.TempDir()
 	l, err := OpenLocal(LocalConfig{Dir: dir, Level: Unlogged})
@@ -237,12 +237,12 @@ func TestClearOfMany(t *testing.T) {
 		t.Fatal("Clear waits for users of a filter")
 	}
 	time.Sleep(60 * time.Millisecond)
-	l.sweep() // the name that ends was taken away already
+	l.sweep() // the name that expires is gone already
 	if _, err := l.Open([]byte("1")); !errors.Is(err, ErrNotFound) || l.Len() != 0 || l.LenOf(3) != 0 {
 		t.Errorf("a name after Clear: %v; %d names, %d in their group", err, l.Len(), l.LenOf(3))
 	}
 	for i := range l.gates {
-		if i != int(held.id%gateCount) { // so not all is forgotten yet
+		if i != int(held.id%gateCount) { // so one value, at least, is not forgotten yet
 			l.gates[i].RUnlock()
 		}
 	}

@@ -8,13 +8,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// drawn is a source of chance that rapid can make smaller.
+// drawn is a source of random numbers that rapid can shrink.
 type drawn struct{ t *rapid.T }
 
 func (d drawn) Uint64() uint64 { return rapid.Uint64().Draw(d.t, "chance") }
 
-// TestModel does anything in any order, the end of the process and of the power
-// included, and holds the store against an exact model.
+// TestModel does random operations, ends of the process and power failures among them,
+// and compares the store with an exact model.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		level := rapid.SampledFrom([]Level{Always, EverySecond}).Draw(t, "level")
@@ -48,8 +48,8 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestWindowAcrossRestarts: a window remembers what was added in the last span, and forgets,
-// whatever happens to the process.
+// TestWindowAcrossRestarts: a window remembers the keys of the last span, and forgets older
+// ones, across power failures and restarts.
 func TestWindowAcrossRestarts(t *testing.T) {
 	p := newHarness(1, Always, flawNone)
 	if err := p.open(); err != nil {
@@ -65,7 +65,7 @@ func TestWindowAcrossRestarts(t *testing.T) {
 		f.Add(bg, [][]byte{[]byte("again and again")}, []bool{false})
 		p.store.Commit(bg)
 		if second%7 == 3 {
-			p.second() // and so a snapshot
+			p.second() // which may take a snapshot
 		} else {
 			p.clock = p.clock.Add(1e9)
 		}
@@ -93,8 +93,8 @@ func TestWindowAcrossRestarts(t *testing.T) {
 	}
 }
 
-// TestCheckpoints: the log is kept short, and an add costs at most this many
-// bytes on the disk, snapshots included.
+// TestCheckpoints: the log is kept short, and an add costs at most 40 bytes of writes,
+// snapshots included.
 func TestCheckpoints(t *testing.T) {
 	s, err := OpenLocal(LocalConfig{Dir: t.TempDir(), CheckpointBytes: 1 << 20, seams: seams{idle: true}})
 	if err != nil {

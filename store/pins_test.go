@@ -11,7 +11,7 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// TestPinned: memory that somebody looks at counts until that is over, and no longer.
+// TestPinned: pinned memory counts as used until it is unpinned, and no longer.
 func TestPinned(t *testing.T) {
 	for _, spec := range []Spec{
 		{Kind: RedisBloom, Capacity: 20_000_000, Rate: 0.01},
@@ -54,7 +54,7 @@ func TestPinned(t *testing.T) {
 // given to another filter, never reads freed memory.
 func TestUsersOfDroppedFilter(t *testing.T) {
 	const keys = 400_000
-	capacity := uint64(2_500_000) // of memory outside Go's heap
+	capacity := uint64(2_500_000) // large enough to lie outside Go's heap
 	span := 1500 * time.Millisecond
 	l, err := OpenLocal(LocalConfig{Dir: t.TempDir(), Level: Unlogged})
 	if err != nil {
@@ -84,7 +84,7 @@ func TestUsersOfDroppedFilter(t *testing.T) {
 				case err == nil:
 					used.Add(1)
 				case errors.Is(err, ErrNotFound) || errors.Is(err, ErrFull) || errors.Is(err, ErrChunk) || errors.Is(err, errUnsupported):
-				case errors.Is(err, bloom.ErrConfig) || errors.Is(err, bloom.ErrUnlike): // it was folded often, or only one of two was
+				case errors.Is(err, bloom.ErrConfig) || errors.Is(err, bloom.ErrUnlike): // it was folded often, or only one of the two was
 				default:
 					t.Error(err)
 				}

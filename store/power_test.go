@@ -15,7 +15,7 @@ import (
 	"github.com/bloomery/bloom/internal/long"
 )
 
-var powerCuts = flag.Int("powercuts", 600, "how many times TestPowerCuts takes the power away")
+var powerCuts = flag.Int("powercuts", 600, "how many times TestPowerCuts cuts the power")
 
 // modelValue is what a value must have.
 type modelValue struct {
@@ -26,7 +26,7 @@ type modelValue struct {
 	expires int64
 }
 
-// modelState is all names at one time. It is not changed but copied.
+// modelState is all names at one time. It is copied, never changed.
 type modelState map[string]*modelValue
 
 func (s modelState) with(change func(next modelState)) modelState {
@@ -35,8 +35,8 @@ func (s modelState) with(change func(next modelState)) modelState {
 	return next
 }
 
-// harness is a store under test, with its disk and what it must hold. The states are
-// those since the last that is certain: of them the disk may have any.
+// harness is a store under test, with its disk and the states that it may be in. The
+// states begin with the last certain one; the disk may have any of them.
 type harness struct {
 	rng    *rand.Rand
 	disk   *crashDisk
@@ -44,14 +44,14 @@ type harness struct {
 	level  Level
 	flaw   flaw
 	clock  time.Time
-	states []modelState // the first is certain after the power went
+	states []modelState // the first is certain after a power failure
 	killed []modelState // the first is certain after the process ended
 	later  int          // the number of states that came while a snapshot was taken
 	acked  int          // adds that were acknowledged
-	dead   bool         // the store has stopped, or the power went
+	dead   bool         // the store has stopped, or the power has failed
 	why    error        // what stopped it
 
-	merging []string // the names of a merge under way: into, from
+	merging []string // the names of a merge in progress: into, from
 
 	unchanged bool     // the last add changed nothing
 	last      *segment // the last segment that recovery read
@@ -81,15 +81,15 @@ func (p *harness) open() error {
 
 func (p *harness) now() modelState { return p.states[len(p.states)-1] }
 
-// did notes what has been done, though it may not last yet.
+// did notes a change, which may not be durable yet.
 func (p *harness) did(change func(next modelState)) {
 	next := p.now().with(change)
 	p.states, p.killed = append(p.states, next), append(p.killed, next)
 	p.later++
 }
 
-// meanwhile has keys added while a snapshot is taken: its values have them, or not,
-// and no record of them is written yet.
+// meanwhile calls do, and adds keys while that takes a snapshot: its values may have them
+// or not, and their records are not written yet.
 func (p *harness) meanwhile(do func()) {
 	begun := false
 	p.disk.meanwhile = func() {
@@ -119,7 +119,7 @@ var modelSpecs = []Spec{
 
 var bg = context.Background()
 
-// act does something by chance.
+// act does a random operation.
 func (p *harness) act() {
 	s, rng := p.store, p.rng
 	name := func() string { return string(rune('a' + rng.IntN(5))) }
@@ -182,7 +182,7 @@ func (p *harness) drop(name string) {
 	}
 }
 
-// rename renames or swaps two, or drops one.
+// rename renames a value, swaps two, or drops one.
 func (p *harness) rename() {
 	a, b := string(rune('a'+p.rng.IntN(5))), string(rune('a'+p.rng.IntN(5)))
 	switch p.rng.IntN(3) {
@@ -203,9 +203,9 @@ func (p *harness) rename() {
 	}
 }
 
-// between is what others do while a merge or a fold goes on: they add to its filters,
-// what is added is acknowledged, and now and then they drop one. While a store is
-// opened, which merges and folds again, there are no others.
+// between is what other clients do during a merge or a fold: they add to its filters,
+// commit, and sometimes drop one. While a store is opened, which replays merges and
+// folds, there are no other clients.
 func (p *harness) between() {
 	if p.merging == nil {
 		return
@@ -224,7 +224,7 @@ func (p *harness) between() {
 	}
 }
 
-// add adds some keys of a few, so that many are old ones.
+// add adds some keys out of sixty, so that many are old.
 func (p *harness) add(name string) {
 	f, err := p.store.Open([]byte(name))
 	if err != nil {
@@ -253,7 +253,7 @@ func (p *harness) add(name string) {
 	})
 }
 
-// commit makes what was done certain, as far as the level goes.
+// commit makes the states certain that the level promises.
 func (p *harness) commit() {
 	if err := p.flaw.commit(p); err != nil {
 		p.dead, p.why = true, err
@@ -267,7 +267,7 @@ func (p *harness) commit() {
 
 func (p *harness) certain() { p.certainBut(0) }
 
-// certainBut makes all states certain but this many last ones.
+// certainBut makes all states certain except the last few, later in number.
 func (p *harness) certainBut(later int) {
 	last := slices.Clone(p.states[len(p.states)-1-later:])
 	for _, v := range last[0] {
@@ -280,13 +280,13 @@ func (p *harness) certainBut(later int) {
 func (p *harness) second() {
 	p.clock = p.clock.Add(time.Second)
 	p.store.sweep()
-	p.store.last.retry = time.Time{} // it comes in seconds of another clock
+	p.store.last.retry = time.Time{} // the store waits by the real clock, not by p.clock
 	p.meanwhile(p.store.eachSecond)
 	if err := p.store.log.stopped(); err != nil {
 		p.dead, p.why = true, err
 		return
 	}
-	if p.flaw != flawAnswerEarly { // with that it is only at Always that a promise is broken
+	if p.flaw != flawAnswerEarly { // that flaw breaks only the promise of Always
 		p.certainBut(p.later)
 	}
 }
@@ -326,30 +326,29 @@ func (p *harness) copyTo(from, to string) {
 		iterator = next
 		p.did(func(modelState) {})
 	}
-	// A copy counts what its bits say, where that is more: they may have keys of a
-	// merge that failed.
+	// A copy counts the keys estimated from its bits, if that is more: they may include
+	// keys of a failed merge.
 	items := max(v.items, g.Info().Items)
 	p.did(func(next modelState) {
 		next[to] = &modelValue{kind: v.kind, items: items, keys: v.keys}
 	})
 }
 
-// merge merges a filter into another, which has all of its keys if that succeeds, and
-// may have some if not.
+// merge merges a filter into another. If that fails, the other may have some of the keys.
 func (p *harness) merge(to, from string) {
 	f, err := p.store.Open([]byte(to))
 	g, err2 := p.store.Open([]byte(from))
 	if err != nil || err2 != nil || to == from {
 		return
 	}
-	merged := p.now()[from].keys // what comes meanwhile may come along, or not
+	merged := p.now()[from].keys // keys added meanwhile may be merged or not
 	p.merging = []string{to, from}
 	err = f.Merge(bg, g)
 	p.merging = nil
 	p.flaw.merged(p)
 	if err != nil {
 		if p.store.log != nil && p.store.log.stopped() != nil {
-			p.dead = true // by the snapshot that it needed
+			p.dead = true // stopped by the snapshot that the failed merge needs
 		}
 		return
 	}
@@ -362,7 +361,7 @@ func (p *harness) merge(to, from string) {
 	})
 }
 
-// fold folds a filter by 1, which goes the way of any fold, and changes no size.
+// fold folds a filter by 1: that takes all steps of a fold, and changes no size.
 func (p *harness) fold(name string) {
 	f, err := p.store.Open([]byte(name))
 	if err != nil {
@@ -374,8 +373,8 @@ func (p *harness) fold(name string) {
 	p.did(func(modelState) {})
 }
 
-// check holds the store, which was opened again, against the states that are
-// possible. What it finds is the state from then on.
+// check compares the reopened store with the possible states. The state that it finds is
+// the certain one from then on.
 func (p *harness) check(possible []modelState) error {
 	var why error
 	for i := len(possible) - 1; i >= 0; i-- {
@@ -397,8 +396,8 @@ func (p *harness) check(possible []modelState) error {
 	return fmt.Errorf("%w: none of %d states fits; of the one that is certain: %w", errLost, len(possible), why)
 }
 
-// compare holds the store against a state. An add of many keys is several records
-// where a filter grew: so counts may be up to those of the state after.
+// compare compares the store with a state. An add of many keys is several records if the
+// filter grew, so counts may be up to those of the state after.
 func (p *harness) compare(want, after modelState) error {
 	want = want.with(func(next modelState) {
 		maps.DeleteFunc(next, func(_ string, v *modelValue) bool {
@@ -444,9 +443,9 @@ func (p *harness) compare(want, after modelState) error {
 	return nil
 }
 
-// powerRun is a store's life: with actions, an end and a beginning now and then, and
-// the power gone at last. The error wraps errLost if what was certain is not there,
-// or ErrDamaged if the store refuses to open.
+// powerRun uses a store through some restarts, the last one after a power failure. The
+// error wraps errLost if something certain is missing, or ErrDamaged if the store refuses
+// to open.
 func powerRun(p *harness, faults bool) error {
 	for p.open() != nil {
 		if p.disk.failed == "" || p.disk.fail == 0 && p.disk.failSite != "" {
@@ -463,8 +462,7 @@ func powerRun(p *harness, faults bool) error {
 	return nil
 }
 
-// live acts until the power goes, or the process ends, or fails; and opens the
-// store again.
+// live acts until the power fails, or the process ends or fails, and reopens the store.
 func (p *harness) live(fault, last bool) error {
 	ahead := 1 + p.rng.IntN(60)
 	power := last || p.rng.IntN(2) == 0
@@ -479,7 +477,7 @@ func (p *harness) live(fault, last bool) error {
 		p.act()
 	}
 	if p.rng.IntN(4) == 0 && !p.disk.dead {
-		if p.store.Close() == nil { // an orderly end
+		if p.store.Close() == nil {
 			p.certain()
 		}
 	}
@@ -489,7 +487,7 @@ func (p *harness) live(fault, last bool) error {
 			possible = certain
 		}
 		p.disk = p.disk.restart(power || p.disk.dead)
-		if again < 2 && p.rng.IntN(3) == 0 { // it goes again while the store is opened
+		if again < 2 && p.rng.IntN(3) == 0 { // the power fails again while the store is opened
 			p.disk.cut = 1 + p.rng.IntN(25)
 		}
 		before := p.disk.failed
@@ -503,14 +501,14 @@ func (p *harness) live(fault, last bool) error {
 		}
 		power = power && p.disk.dead
 		if !p.disk.dead && err == nil {
-			return nil // a fault that did no harm
+			return nil // the fault did no harm
 		}
 	}
 }
 
-// TestPowerCuts takes the power away again and again, and looks each time whether
-// all is there that was acknowledged: at Always all of it, at EverySecond what was
-// acknowledged before the last second.
+// TestPowerCuts cuts the power again and again. Each time, everything that was
+// acknowledged must be there: at Always all of it, at EverySecond what was acknowledged
+// before the last second.
 func TestPowerCuts(t *testing.T) {
 	sites := map[string]*site{}
 	acked := map[Level]int{}
@@ -525,10 +523,9 @@ func TestPowerCuts(t *testing.T) {
 	t.Logf("%d power cuts: of %d adds acknowledged at %v and %d at %v, 0 lost", *powerCuts, acked[Always], Always, acked[EverySecond], EverySecond)
 }
 
-// TestFaults lets each call of the disk fail, wherever the store makes one: by an
-// error, by no more space, by a short write. After that nothing more is
-// acknowledged, and what was is there for the process that comes next, also if the
-// power goes then.
+// TestFaults makes each call of the disk fail, at every place in the store that makes one:
+// by an error, for lack of space, by a short write. What was acknowledged before must be
+// there for the next process, even if the power fails then.
 func TestFaults(t *testing.T) {
 	sites := map[string]*site{}
 	acked, runs := 0, 0
@@ -571,8 +568,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestSnapshotFaults lets snapshots fail now and then, wherever they may, and takes
-// the power away besides: no snapshot stops the store, and nothing is lost.
+// TestSnapshotFaults makes snapshots fail at random, at any of their calls, and cuts the
+// power as well: no snapshot stops the store, and nothing is lost.
 func TestSnapshotFaults(t *testing.T) {
 	acked, faults := 0, 0
 	for i := range max(*powerCuts/4, 100) {
@@ -643,8 +640,8 @@ func TestFlaws(t *testing.T) {
 	t.Logf("%d of %d caught", caught, flawCount-1)
 }
 
-// damageRun changes a bit of the log, somewhere before its last group, and opens
-// the store. It is an error if that is not noticed and something is missing.
+// damageRun flips a bit of the log, before its last mark, and opens the store. It returns
+// an error if the damage is not noticed and something is missing.
 func damageRun(seed uint64, flaw flaw) error {
 	p := newHarness(seed, Always, flaw)
 	if err := p.open(); err != nil {
@@ -676,9 +673,9 @@ func damageRun(seed uint64, flaw flaw) error {
 	return p.check(possible)
 }
 
-// orderRun adds keys to one filter and then to another, while a snapshot copies
-// them, until the process ends. It is an error if a key is in the second filter, or
-// in the first when that comes second, and not in the other.
+// orderRun adds each key to one filter and then to another, in either order, while a
+// snapshot copies them, until the process ends. It returns an error if a key is in the
+// filter that got it second, but not in the one that got it first.
 func orderRun(seed uint64, flaw flaw) error {
 	p := newHarness(seed, Always, flaw)
 	if err := p.open(); err != nil {
@@ -691,7 +688,7 @@ func orderRun(seed uint64, flaw flaw) error {
 		}
 		return both
 	}
-	for _, name := range names { // of some writes each
+	for _, name := range names { // large enough for several writes each
 		if _, err := p.store.Create(bg, name, Spec{Kind: Paired, Capacity: 2_000_000, Rate: 0.01}); err != nil {
 			return err
 		}
@@ -727,9 +724,8 @@ func orderRun(seed uint64, flaw flaw) error {
 	return nil
 }
 
-// mergeRun merges filters, to which the same keys are added meanwhile, and goes on
-// adding them until the power goes. It is an error if one that was acknowledged is not
-// there.
+// mergeRun merges filters while the same keys are added to them, and continues to add keys
+// until the power fails. It returns an error if an acknowledged key is missing.
 func mergeRun(seed uint64, flaw flaw) error {
 	p := newHarness(seed, Always, flaw)
 	if err := p.open(); err != nil {
@@ -760,8 +756,7 @@ func mergeRun(seed uint64, flaw flaw) error {
 	return p.check(possible)
 }
 
-// TestMergeCuts takes the power away while filters are merged, and after a merge that
-// failed.
+// TestMergeCuts cuts the power while filters are merged, and after a failed merge.
 func TestMergeCuts(t *testing.T) {
 	for seed := range uint64(500) {
 		if err := mergeRun(seed, flawNone); err != nil {
@@ -770,7 +765,7 @@ func TestMergeCuts(t *testing.T) {
 	}
 }
 
-// TestSnapshotOrder: no command is there without those before it.
+// TestSnapshotOrder: after recovery no add is there without the adds before it.
 func TestSnapshotOrder(t *testing.T) {
 	for seed := range 5 {
 		if err := orderRun(uint64(seed), flawNone); err != nil {
@@ -779,8 +774,7 @@ func TestSnapshotOrder(t *testing.T) {
 	}
 }
 
-// TestDamagedLog: a changed bit anywhere in the log, before the last mark, is
-// noticed.
+// TestDamagedLog: a flipped bit anywhere in the log before the last mark is noticed.
 func TestDamagedLog(t *testing.T) {
 	for i := range 200 {
 		if err := damageRun(uint64(i), flawNone); err != nil {

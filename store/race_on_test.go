@@ -2,4 +2,4 @@
 
 package store
 
-const RaceDetector = true // everything is ten times as slow
+const RaceDetector = true // everything is about ten times slower

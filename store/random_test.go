@@ -8,9 +8,9 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// TestRandomIsUniform holds Random against chi-square: it used to favour names in
-// shards of their own, and those behind empty slots. Few names are counted, many are
-// found by trying.
+// TestRandomIsUniform tests Random by chi-square. It used to favour names that were alone
+// in their shards, and names after empty slots. Few names are counted; many are found by
+// trying.
 func TestRandomIsUniform(t *testing.T) {
 	for _, tt := range []struct{ names, deleted, draws int }{
 		{names: 1, draws: 10},

@@ -12,7 +12,7 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// repaired repairs a copy of the harness's disk, opens it, and returns what was told.
+// repaired repairs the harness's disk, opens it, and returns what became unknown.
 func repaired(t *testing.T, q *harness) (told string) {
 	t.Helper()
 	config := LocalConfig{seams: seams{disk: q.disk, now: func() time.Time { return q.clock }}}
@@ -29,7 +29,8 @@ func repaired(t *testing.T, q *harness) (told string) {
 	return told
 }
 
-// kept counts the names of the harness that are there, each with all of its keys.
+// kept returns the number of the harness's filters that are there. Each must have all of
+// its keys.
 func (p *harness) kept(t *testing.T) (n int) {
 	t.Helper()
 	for name, v := range p.now() {
@@ -48,8 +49,8 @@ func (p *harness) kept(t *testing.T) (n int) {
 	return n
 }
 
-// TestRepairSnapshotHead: a snapshot whose beginning is damaged could not be
-// repaired, though values have headers of their own.
+// TestRepairSnapshotHead: a snapshot whose beginning is damaged can be repaired, since
+// values have headers of their own. Once it could not.
 func TestRepairSnapshotHead(t *testing.T) {
 	p := populated(t, 6)
 	snapshot, log := p.files()
@@ -99,8 +100,8 @@ func TestRepairSnapshotHead(t *testing.T) {
 	}
 }
 
-// TestRepairWithoutSnapshot: of a snapshot that is not there everything is lost, but
-// not what was made since; of a store's first snapshot nothing.
+// TestRepairWithoutSnapshot: if the snapshot is missing, its values are lost, but not those
+// created since. If it is the store's first snapshot, which is empty, nothing is lost.
 func TestRepairWithoutSnapshot(t *testing.T) {
 	p := populated(t, 7)
 	snapshot, _ := p.files()
@@ -139,8 +140,8 @@ func TestRepairWithoutSnapshot(t *testing.T) {
 	}
 }
 
-// TestMissingLog: since a store's first start its log could be taken away, and it
-// began with nothing.
+// TestMissingLog: a missing log is noticed. Once it was not, from a store's first start to
+// its first snapshot, and the store began empty.
 func TestMissingLog(t *testing.T) {
 	p := newHarness(1, Always, flawNone)
 	if err := p.open(); err != nil {
@@ -159,7 +160,7 @@ func TestMissingLog(t *testing.T) {
 	}
 }
 
-// TestForeignFiles: the files of two directories, with the same names, are not mixed.
+// TestForeignFiles: a file of another directory, with the same name, is noticed.
 func TestForeignFiles(t *testing.T) {
 	var harnesses [2]*harness
 	for i := range harnesses {
@@ -188,8 +189,8 @@ func TestForeignFiles(t *testing.T) {
 	}
 }
 
-// TestNewerVersion: a directory of a later release is refused by name, and not taken
-// for damage.
+// TestNewerVersion: the error for a directory of a later release names the version. It is
+// not reported as damage.
 func TestNewerVersion(t *testing.T) {
 	p := populated(t, 9)
 	snapshot, log := p.files()
@@ -210,7 +211,7 @@ func reseal(b []byte) {
 	order.PutUint32(b[n:], sum(0, b[:n]))
 }
 
-// TestTornRecords: whole records behind a bad one are counted.
+// TestTornRecords: whole records after a bad one are counted.
 func TestTornRecords(t *testing.T) {
 	p := newHarness(1, EverySecond, flawNone)
 	if err := p.open(); err != nil {
@@ -233,7 +234,7 @@ func TestTornRecords(t *testing.T) {
 	}
 }
 
-// countingDisk counts the bytes that are searched.
+// countingDisk counts the bytes that searches for records read.
 type countingDisk struct {
 	*crashDisk
 	read *int
@@ -247,7 +248,8 @@ func (d countingDisk) Open(name string) (diskSource, error) {
 	return countingSource{file.(crashSource).Reader, d.read}, nil
 }
 
-// TestTornRecordsAreCountedQuickly: many records, of which every tenth is torn.
+// TestTornRecordsAreCountedQuickly: with every tenth of many records torn, the searches
+// read little.
 func TestTornRecordsAreCountedQuickly(t *testing.T) {
 	p := newHarness(1, EverySecond, flawNone)
 	if err := p.open(); err != nil {
@@ -289,7 +291,8 @@ func TestTornRecordsAreCountedQuickly(t *testing.T) {
 	}
 }
 
-// TestUnfinishedRestore: a kill in a RESTORE left a name that no client had given.
+// TestUnfinishedRestore: filters that a kill in a RESTORE left under a name of the server's
+// own are dropped.
 func TestUnfinishedRestore(t *testing.T) {
 	p := newHarness(1, Always, flawNone)
 	if err := p.open(); err != nil {
@@ -316,7 +319,7 @@ func TestUnfinishedRestore(t *testing.T) {
 		if n := p.store.Recovered().Unfinished; n != 1 || p.store.used.Load() >= used {
 			t.Errorf("%d were dropped; %d bytes are in use, and %d were", n, p.store.used.Load(), used)
 		}
-		// The next client of that number is not in the way.
+		// The name can be used again.
 		if _, err := p.store.Create(bg, UnfinishedPrefix+"12", Spec{Kind: RedisBloom, Capacity: 100, Rate: 0.01}); err != nil {
 			t.Error(err)
 		}
@@ -326,7 +329,7 @@ func TestUnfinishedRestore(t *testing.T) {
 	}
 }
 
-// countingSource counts the bytes that are read.
+// countingSource counts the bytes that ReadAt reads.
 type countingSource struct {
 	*bytes.Reader
 	read *int
@@ -340,14 +343,14 @@ func (s countingSource) ReadAt(b []byte, at int64) (int, error) {
 	return n, err
 }
 
-// TestSearchIsQuick: behind a changed byte the next record is found without a
-// checksum of megabytes at each byte, which took minutes.
+// TestSearchIsQuick: after damage, the next record is found without a checksum of megabytes
+// at each byte, which took minutes.
 func TestSearchIsQuick(t *testing.T) {
 	p := newHarness(1, Always, flawNone)
 	if err := p.open(); err != nil {
 		t.Fatal(err)
 	}
-	for i := range 4 { // sparse bits look like lengths and numbers
+	for i := range 4 { // sparse bits look like lengths and LSNs
 		name := fmt.Sprint("filter ", i)
 		if _, err := p.store.Create(bg, name, Spec{Kind: RedisBloom, Capacity: 4_000_000, Rate: 0.01}); err != nil {
 			t.Fatal(err)

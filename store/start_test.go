@@ -37,8 +37,8 @@ func addSome(t *testing.T, l *Local, name string, from, to int) {
 	}
 }
 
-// TestStart: what is certainly on the disk is not written again by a start, and
-// after an orderly end there is nothing to be done again.
+// TestStart: a start does not rewrite what is certainly on disk, and after Close there is
+// nothing to replay.
 func TestStart(t *testing.T) {
 	ctx := context.Background()
 	config := LocalConfig{Dir: t.TempDir(), seams: seams{idle: true}}
@@ -82,7 +82,7 @@ func TestStart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for round := 1; round < 6; round++ { // each leaves a log
+	for round := 1; round < 6; round++ { // each round leaves a log
 		l = start()
 		if r := l.Recovered(); int(r.Adds) > 10*(round-1) {
 			t.Errorf("round %d: %+v", round, r)
@@ -96,7 +96,7 @@ func TestStart(t *testing.T) {
 		t.Errorf("the snapshot was written again")
 	}
 
-	// A snapshot from before, which a crash has left, goes with the next one.
+	// An older snapshot that a crash has left is removed after the next one.
 	old := filepath.Join(config.Dir, snapshotName(1))
 	if err := os.WriteFile(old, []byte("from before"), 0o600); err != nil {
 		t.Fatal(err)
@@ -117,8 +117,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// TestClockWasAhead: a snapshot from the future does not put off the next one of
-// what is not logged.
+// TestClockWasAhead: a snapshot whose time is in the future does not delay the next one,
+// which unlogged adds need.
 func TestClockWasAhead(t *testing.T) {
 	config := LocalConfig{Dir: t.TempDir(), Level: Unlogged, SnapshotEvery: 1, seams: seams{idle: true}}
 	config.now = func() time.Time { return time.Now().Add(48 * time.Hour) }
@@ -144,7 +144,7 @@ func TestClockWasAhead(t *testing.T) {
 	}
 }
 
-// rottingDisk reads a sector of the log otherwise, the second time.
+// rottingDisk returns a cleared sector of the log from the second time that it is opened.
 type rottingDisk struct {
 	*crashDisk
 	name  string
@@ -164,8 +164,8 @@ func (d *rottingDisk) Open(name string) (diskSource, error) {
 	return crashSource{bytes.NewReader(data)}, err
 }
 
-// TestSegmentIsCheckedAgain: what a start writes to a new file is what it has read
-// before, or the start fails, and nothing is changed.
+// TestSegmentIsCheckedAgain: a start copies a segment to a new file. If it does not read
+// the same records as before, it fails, and nothing is changed.
 func TestSegmentIsCheckedAgain(t *testing.T) {
 	disk := newCrashDisk(rand.New(rand.NewPCG(1, 2)))
 	l, err := OpenLocal(LocalConfig{seams: seams{disk: disk, idle: true}})
@@ -184,7 +184,7 @@ func TestSegmentIsCheckedAgain(t *testing.T) {
 	}
 }
 
-// crowdedDisk can make no files, as when the process has too many open.
+// crowdedDisk cannot create files, as when the process has too many open.
 type crowdedDisk struct {
 	*crashDisk
 	crowded bool
@@ -197,7 +197,7 @@ func (d *crowdedDisk) Create(name string) (diskFile, error) {
 	return d.crashDisk.Create(name)
 }
 
-// TestCrowded: what could not be begun stops nothing, and is tried again.
+// TestCrowded: a snapshot that could not be begun does not stop the store, and is retried.
 func TestCrowded(t *testing.T) {
 	for _, level := range []Level{Always, Unlogged} {
 		disk := &crowdedDisk{crashDisk: newCrashDisk(rand.New(rand.NewPCG(1, 2)))}

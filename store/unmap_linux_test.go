@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// residentBytes is what the process has in memory.
+// residentBytes returns the resident memory of the process.
 func residentBytes(t *testing.T) uint64 {
 	t.Helper()
 	status, err := os.ReadFile("/proc/self/status")
@@ -47,11 +47,11 @@ func touch(t *testing.T, f Filter) {
 	}
 }
 
-// TestMemoryComesBack: the memory of a filter is the system's again as soon as its
-// name is gone, however it went, and not when the collector comes. With a limit just
-// above what is needed there is always room for the next one.
+// TestMemoryComesBack: the memory of a filter returns to the system as soon as its name is
+// gone, in whichever way, and not only when the collector runs. With a limit just above
+// what is needed, there is always room for the next filter.
 func TestMemoryComesBack(t *testing.T) {
-	const rounds, size = 20, 64 << 20 // bytes of a filter, about
+	const rounds, size = 20, 64 << 20 // size: about the bytes of a filter
 	specs := map[string]Spec{
 		"RedisBloom":     {Kind: RedisBloom, Capacity: size * 8 / 10, Rate: 0.01},
 		"Paired":         {Kind: Paired, Capacity: size * 8 / 11, Rate: 0.01},

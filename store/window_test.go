@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// addAll adds the keys from first to before last, and returns how many were taken and
-// how many of them were new.
+// addAll adds the keys from first up to but not including last. It returns how many were
+// added and how many of them were new.
 func addAll(f Filter, first, last int) (taken, added int, err error) {
 	keys, isNew := make([][]byte, 0, 1000), make([]bool, 1000)
 	for first < last && err == nil {
@@ -25,7 +25,7 @@ func addAll(f Filter, first, last int) (taken, added int, err error) {
 	return taken, added, err
 }
 
-// findStrangers returns the share of keys found that were never added.
+// findStrangers looks up n keys that were never added, and returns how many are found.
 func findStrangers(f Filter, n int) (found int) {
 	keys, answers := make([][]byte, 1000), make([]bool, 1000)
 	for i := 0; i < n; i += len(keys) {
@@ -38,9 +38,9 @@ func findStrangers(f Filter, n int) (found int) {
 	return found
 }
 
-// TestWindowBurst: a window that is given all keys of a span at once, its capacity,
-// takes them for new and strangers for strangers, as often as the rate says; and so it
-// does with ten times as many, if it grows. (It was 47 times the rate, and 1.)
+// TestWindowBurst: a window that gets all keys of a span at once, its capacity, keeps its
+// rate: for the new keys, and for strangers. If it grows, it does so with ten times as
+// many keys, too. (Once the rate was 47 times as high, and with growth 1.)
 func TestWindowBurst(t *testing.T) {
 	const n = 100_000
 	for _, rate := range []float64{0.1, 0.01, 0.001, 1e-4, 1e-6} {
@@ -82,9 +82,9 @@ func TestWindowBurst(t *testing.T) {
 	}
 }
 
-// TestWindowRefuses: one without growth when its newest generation holds the capacity,
-// one with growth when the store has no memory for a layer; both take keys again when a
-// generation is over, and keep to the rate all along.
+// TestWindowRefuses: a window without growth refuses keys when its newest generation holds
+// the capacity, one with growth when the store has no memory for a layer. Both accept
+// keys again in the next generation, and keep their rate throughout.
 func TestWindowRefuses(t *testing.T) {
 	clock := time.Unix(1_000_000_000, 0)
 	l, err := OpenLocal(LocalConfig{Memory: 220_000, seams: seams{idle: true, now: func() time.Time { return clock }}})
@@ -121,7 +121,7 @@ func TestWindowRefuses(t *testing.T) {
 			clock = clock.Add(15 * time.Minute)
 		}
 		clock = clock.Add(2 * time.Hour)
-		f.Contains(bg, [][]byte{nil}, []bool{false}) // forgets all
+		f.Contains(bg, [][]byte{nil}, []bool{false}) // all keys expire
 		before := f.Info().Bytes
 		if fresh, err := l.Create(bg, "fresh", tt.spec); err != nil || fresh.Info().Bytes != before {
 			t.Errorf("%+v: empty again it takes %d bytes, a new one %d: %v", tt.spec, before, fresh.Info().Bytes, err)
@@ -132,7 +132,7 @@ func TestWindowRefuses(t *testing.T) {
 		if used, _ := l.Usage(); used != 0 {
 			t.Errorf("%+v: %d bytes are in use when it was dropped", tt.spec, used)
 		}
-		addAll(f, 0, 1) // at nobody's expense
+		addAll(f, 0, 1) // charged to nobody
 		clock = clock.Add(3 * time.Hour)
 		f.Contains(bg, [][]byte{nil}, []bool{false})
 		if used, _ := l.Usage(); used != 0 {
@@ -141,9 +141,9 @@ func TestWindowRefuses(t *testing.T) {
 	}
 }
 
-// TestWindowAccountsAfterRecovery: layers that a window forgets while the log is read
-// again count as little afterwards as those that it forgets before. (They were given
-// back without ever having been granted, and the whole store's accounts with them.)
+// TestWindowAccountsAfterRecovery: layers that a window drops while the log is replayed are
+// not charged afterwards. (Once they were released without having been granted, which
+// made the accounts of the whole store wrong.)
 func TestWindowAccountsAfterRecovery(t *testing.T) {
 	clock := time.Unix(1_000_000_000, 0)
 	config := LocalConfig{Dir: t.TempDir(), seams: seams{idle: true, now: func() time.Time { return clock }}}
@@ -151,7 +151,7 @@ func TestWindowAccountsAfterRecovery(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 20 { // whichever the recovery comes to first
+	for i := range 20 { // recovery visits them in random order
 		if _, err := l.Create(bg, fmt.Sprint(i), Spec{Kind: Paired, Capacity: 100_000, Rate: 0.01}); err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +171,7 @@ func TestWindowAccountsAfterRecovery(t *testing.T) {
 		t.Fatal(err)
 	}
 	clock = clock.Add(3 * time.Hour)
-	addAll(f, 20_000, 20_001) // forgets them
+	addAll(f, 20_000, 20_001) // drops them
 	if err := l.Commit(bg); err != nil {
 		t.Fatal(err)
 	}
