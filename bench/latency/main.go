@@ -15,15 +15,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -39,6 +42,10 @@ var (
 	loops   = flag.Int("loops", 0, "event loops of the server (0 for its default)")
 	probe   = flag.String("probe", "", "internal: run as the probes' process, with the addresses of the server and the idle server, separated by a comma")
 )
+
+// interrupted ends with a signal. Then the servers are killed, so that the operation
+// under way fails, and their directories are removed.
+var interrupted, _ = signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 
 func main() {
 	flag.Parse()

@@ -29,7 +29,7 @@ var servingAt = regexp.MustCompile(`msg=serving .*?address=(127\.0\.0\.1:[0-9]+)
 // start starts the server and waits until it listens.
 func start(binary, dir string) (*process, error) {
 	p := &process{ended: make(chan struct{})}
-	p.cmd = exec.Command(binary, "serve", "--listen", "127.0.0.1:0", "--http", "off", "--data", dir, "--durability", *level, "--loops", strconv.Itoa(*loops))
+	p.cmd = exec.CommandContext(interrupted, binary, "serve", "--listen", "127.0.0.1:0", "--http", "off", "--data", dir, "--durability", *level, "--loops", strconv.Itoa(*loops))
 	pipe, err := p.cmd.StderrPipe()
 	if err != nil {
 		return nil, err
