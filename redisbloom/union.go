@@ -9,15 +9,24 @@ import (
 	"github.com/bloomery/bloom"
 )
 
-// FitsUnion returns nil if [Filter.Union] can add everything in the other chain: its
-// layers have the bits and the probes of c's first layers. Otherwise the error wraps
-// [bloom.ErrUnlike].
-func (c *Filter) FitsUnion(other *Filter) error {
+// FitsUnion returns how many layers [Filter.Union] can add: all that the other chain
+// has. They must have the bits and the probes of c's first layers; otherwise the error
+// wraps [bloom.ErrUnlike].
+func (c *Filter) FitsUnion(other *Filter) (layers int, err error) {
 	ours, theirs := c.layers(), other.layers()
 	if len(ours) < len(theirs) {
-		return fmt.Errorf("%w: %d layers and %d", bloom.ErrUnlike, len(ours), len(theirs))
+		return 0, fmt.Errorf("%w: %d layers and %d", bloom.ErrUnlike, len(ours), len(theirs))
 	}
-	return alike(ours, theirs)
+	return len(theirs), alike(ours, theirs)
+}
+
+// AlikeLayers returns how many of the first layers of both chains are alike.
+func (c *Filter) AlikeLayers(other *Filter) (n int) {
+	ours, theirs := c.layers(), other.layers()
+	for n < min(len(ours), len(theirs)) && alike(ours[n:], theirs[n:n+1]) == nil {
+		n++
+	}
+	return n
 }
 
 // alike refuses layers that are unlike.
@@ -30,15 +39,19 @@ func alike(ours, theirs []*layer) error {
 	return nil
 }
 
-// Union adds all bits of another chain, layer by layer, while keys are added to and
-// looked up in both. It ignores layers that the other chain appends beyond c's. The
+// Union adds all bits of the first layers of another chain, layer by layer, while keys
+// are added to and looked up in both. How many layers, FitsUnion or AlikeLayers have
+// said: both chains may have appended further ones since, which need not be alike. The
 // items of c's layers stay as they are; [Filter.SetItems] sets them. It returns the
 // number of set bits of each layer. between, if not nil, is called after each 64 KiB,
 // and ends the union by returning an error: c then has some of the bits. An error that
-// wraps [bloom.ErrUnlike] is that of [Filter.FitsUnion], and then nothing has changed.
-func (c *Filter) Union(other *Filter, between func() error) (set []uint64, err error) {
+// wraps [bloom.ErrUnlike] means that the layers are unlike, and then nothing has changed.
+func (c *Filter) Union(other *Filter, layers int, between func() error) (set []uint64, err error) {
 	ours, theirs := c.layers(), other.layers()
-	theirs = theirs[:min(len(ours), len(theirs))]
+	if layers > min(len(ours), len(theirs)) {
+		return nil, fmt.Errorf("%w: %d layers and %d, of which %d are to be merged", bloom.ErrUnlike, len(ours), len(theirs), layers)
+	}
+	theirs = theirs[:layers]
 	if err := alike(ours, theirs); err != nil {
 		return nil, err
 	}

@@ -53,7 +53,11 @@ func TestUnion(t *testing.T) {
 			})
 		}
 		pieces := 0
-		set, err := a.Union(b, func() error { pieces++; return nil })
+		layers, err := a.FitsUnion(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		set, err := a.Union(b, layers, func() error { pieces++; return nil })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,29 +86,48 @@ func TestUnion(t *testing.T) {
 	}
 }
 
-// TestUnionFits: unlike chains are refused, one that has grown further is not, and is
-// passed over where the other did.
+// TestUnionFits: unlike chains are refused, and of one that has grown further, only the
+// layers that are alike are added.
 func TestUnionFits(t *testing.T) {
 	a, grown, other := unionChain(t, 1000, 0, 2500), unionChain(t, 1000, 2500, 9000), unionChain(t, 1100, 0, 10)
 	short := unionChain(t, 1000, 9000, 9500)
-	if err := a.FitsUnion(short); err != nil {
-		t.Error(err)
+	if n, err := a.FitsUnion(short); n != 1 || err != nil {
+		t.Errorf("a chain of one layer: %d, %v", n, err)
 	}
-	if err := a.FitsUnion(grown); !errors.Is(err, bloom.ErrUnlike) {
-		t.Errorf("a chain of more layers: %v", err)
+	for name, unlike := range map[string]*Filter{"more layers": grown, "another size": other} {
+		if _, err := a.FitsUnion(unlike); !errors.Is(err, bloom.ErrUnlike) {
+			t.Errorf("a chain of %s: %v", name, err)
+		}
 	}
-	if _, err := a.Union(other, nil); !errors.Is(err, bloom.ErrUnlike) || !errors.Is(a.FitsUnion(other), bloom.ErrUnlike) {
-		t.Errorf("a chain of another size: %v", err)
+	if _, err := a.Union(other, 1, nil); !errors.Is(err, bloom.ErrUnlike) || a.AlikeLayers(other) != 0 {
+		t.Errorf("a chain of another size: %v, of which %d layers are alike", err, a.AlikeLayers(other))
 	}
-	if _, err := a.Union(short, nil); err != nil {
+	if _, err := a.Union(short, 2, nil); !errors.Is(err, bloom.ErrUnlike) {
+		t.Errorf("more layers than there are: %v", err)
+	}
+	if _, err := a.Union(short, 1, nil); err != nil {
 		t.Error(err)
 	}
 	unionHas(t, a, 9000, 9500)
-	if set, err := a.Union(grown, nil); err != nil || len(set) != 2 {
+	if n := a.AlikeLayers(grown); n != 2 {
+		t.Errorf("%d layers of a chain that has grown are alike, want 2", n)
+	}
+	if set, err := a.Union(grown, 2, nil); err != nil || len(set) != 2 {
 		t.Errorf("of a chain that has grown: %d layers, %v", len(set), err)
 	}
+	steep, err := New(Config{Keys: 1000, Growth: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer steep.Close()
+	for i := range 2500 {
+		steep.Add(binary.LittleEndian.AppendUint32(nil, uint32(i)))
+	}
+	if n := unionChain(t, 1000, 0, 2500).AlikeLayers(steep); n != 1 {
+		t.Errorf("%d layers of a chain that grows faster are alike, want 1", n)
+	}
 	stop := errors.New("stop")
-	if _, err := a.Union(short, func() error { return stop }); err != stop {
+	if _, err := a.Union(short, 1, func() error { return stop }); err != stop {
 		t.Errorf("between's error came back as %v", err)
 	}
 }

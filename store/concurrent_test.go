@@ -195,6 +195,57 @@ func TestDuringMerge(t *testing.T) {
 	}
 }
 
+// TestGrowingApartDuringMerge: two filters whose first layers are alike each append a
+// layer while they are merged, and these are unlike. Neither belongs to the merge, and
+// the store can be opened again.
+func TestGrowingApartDuringMerge(t *testing.T) {
+	var a, b Filter
+	merging := false
+	config := LocalConfig{Dir: t.TempDir(), seams: seams{idle: true}}
+	config.between = func() {
+		if merging {
+			merging = false
+			if err := errors.Join(addKeys(a, someKeys("a later", 500)), addKeys(b, someKeys("b later", 500))); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	l, err := OpenLocal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err = l.Create(bg, "a", Spec{Kind: RedisBloom, Capacity: 1000, Rate: 0.01, Growth: 2}); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = l.Create(bg, "b", Spec{Kind: RedisBloom, Capacity: 1000, Rate: 0.01, Growth: 4}); err != nil {
+		t.Fatal(err)
+	}
+	merging = true
+	if err := errors.Join(addKeys(a, someKeys("a", 900)), addKeys(b, someKeys("b", 900)), a.Merge(bg, b), l.Commit(bg)); err != nil {
+		t.Fatal(err)
+	}
+	if len(a.Info().Layers) != 2 || len(b.Info().Layers) != 2 {
+		t.Fatalf("%d and %d layers, want two each", len(a.Info().Layers), len(b.Info().Layers))
+	}
+	for range 2 {
+		want := slices.Concat(someKeys("a", 900), someKeys("b", 900), someKeys("a later", 500))
+		if err := errors.Join(hasKeys(a, want), hasKeys(b, slices.Concat(someKeys("b", 900), someKeys("b later", 500)))); err != nil {
+			t.Error(err)
+		}
+		kill(t, l)
+		if l, err = OpenLocal(config); err != nil {
+			t.Fatal(err)
+		}
+		if a, err = l.Open([]byte("a")); err != nil {
+			t.Fatal(err)
+		}
+		if b, err = l.Open([]byte("b")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Close()
+}
+
 // TestMergeOfDroppedFilter: a merge whose source is dropped meanwhile fails, and a
 // snapshot is taken, so that the copied bits are on disk.
 func TestMergeOfDroppedFilter(t *testing.T) {

@@ -31,6 +31,7 @@ type merge struct {
 	local        *Local
 	into, from   *value
 	ours, theirs io.Closer
+	layers       int // of chains: how many the source had at the beginning
 }
 
 // Merge adds the keys of another filter. It waits for a snapshot, fold or other merge in
@@ -112,7 +113,9 @@ func (m *merge) fits() error {
 		if !ok {
 			return fmt.Errorf("%w: one filter is RedisBloom's, the other our own", bloom.ErrUnlike)
 		}
-		return ours.FitsUnion(theirs.Filter)
+		layers, err := ours.FitsUnion(theirs.Filter)
+		m.layers = layers
+		return err
 	case *paired:
 		theirs, ok := m.from.body.(*paired)
 		if !ok {
@@ -134,7 +137,7 @@ func (m *merge) fits() error {
 func (m *merge) copy() (estimates []float64, err error) {
 	switch ours := m.into.body.(type) {
 	case chain:
-		set, err := ours.Union(m.from.body.(chain).Filter, m.between)
+		set, err := ours.Union(m.from.body.(chain).Filter, m.layers, m.between)
 		for i, layer := range ours.Layers() {
 			if i < len(set) {
 				m := float64(layer.Bits)
@@ -246,8 +249,9 @@ func (l *Local) clearLeaks() {
 	l.leaked = nil
 }
 
-// replayMerge replays a merge from the log. The source may have grown layers since the
-// merge began. Those beyond v's are skipped; the others only set more bits.
+// replayMerge replays a merge from the log. Both filters may have grown layers since
+// the merge began, which it did not copy. Layers that are unlike are skipped; the others
+// only set more bits.
 func (v *value) replayMerge(from *value, items []uint64) error {
 	if v.kind() != from.kind() {
 		return errors.New("the filters to merge are of different kinds")
@@ -257,7 +261,12 @@ func (v *value) replayMerge(from *value, items []uint64) error {
 		if len(items) != ours.Info().Filters {
 			return fmt.Errorf("it has counts for %d layers, but the filter has %d", len(items), ours.Info().Filters)
 		}
-		if _, err := ours.Union(from.body.(chain).Filter, nil); err != nil {
+		theirs := from.body.(chain).Filter
+		alike := ours.AlikeLayers(theirs)
+		if alike == 0 {
+			return fmt.Errorf("%w: the filters to merge have no layer in common", bloom.ErrUnlike)
+		}
+		if _, err := ours.Union(theirs, alike, nil); err != nil {
 			return err
 		}
 		ours.setItems(items)
