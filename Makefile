@@ -115,7 +115,7 @@ SLOW  ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner|LayersFitInto|WindowVerbs
 
 unit:
 	@echo "== go test, with the long tests"
-	@BLOOMERY_TESTS=all $(GO) test -timeout $(TIMEOUT) ./server ./store ./...
+	@BLOOMERY_TESTS=all $(GO) test -timeout $(TIMEOUT) ./server ./store ./internal/tidy ./...
 
 race:
 	@echo "== go test -race $(RACEFLAGS)"
