@@ -79,6 +79,7 @@ func (config Config) Read(r io.Reader) (*Filter, error) {
 // asked for the layers that exist; what an earlier Grant gave for them is given back.
 // No other method may run at the same time.
 func (c *Filter) SetGrant(grant func(bytes uint64) error, release func(bytes uint64)) {
+	c.endAhead()
 	for l := c.open(); l != nil; l = l.older {
 		if l.granted {
 			c.giveBack(l.takes())

@@ -2,7 +2,6 @@ package redisbloom_test
 
 import (
 	"errors"
-	"runtime"
 	"testing"
 
 	"github.com/bloomery/bloom/internal/memory"
@@ -66,25 +65,33 @@ func TestNextLayerIsPrepared(t *testing.T) {
 			t.Errorf("closed: %d bytes are granted and %d mapped", granted, memory.Mapped()-before)
 		}
 	}
-	// Closed while the spare layer's memory is being touched.
-	config := redisbloom.Config{Keys: keys, Growth: growth, Grant: func(uint64) error { return nil }}
-	before := memory.Mapped()
-	c := mustChain(t, config)
-	pairs := make([]redisbloom.Pair, keys-20)
-	names := make([][]byte, len(pairs))
-	for i := range names {
-		names[i] = numbered(i)
+	// Closed, or given another Grant, while the memory is being touched.
+	for name, end := range map[string]func(c *redisbloom.Filter){
+		"Close":    func(c *redisbloom.Filter) { c.Close() },
+		"SetGrant": func(c *redisbloom.Filter) { c.SetGrant(nil, nil) },
+	} {
+		granted := uint64(0)
+		c := mustChain(t, redisbloom.Config{Keys: keys, Growth: growth,
+			Grant:   func(bytes uint64) error { granted += bytes; return nil },
+			Release: func(bytes uint64) { granted -= bytes },
+		})
+		before := memory.Mapped()
+		pairs := make([]redisbloom.Pair, keys-20)
+		names := make([][]byte, len(pairs))
+		for i := range names {
+			names[i] = numbered(i)
+		}
+		redisbloom.HashMany(names, pairs)
+		if _, _, err := c.AddPairs(pairs, make([]bool, len(pairs))); err != nil {
+			t.Fatal(err)
+		}
+		if memory.Mapped() == before {
+			t.Errorf("%s: no layer was prepared", name)
+		}
+		end(c)
+		if granted != 0 || memory.Mapped() != before {
+			t.Errorf("%s: %d bytes are granted and %d mapped", name, granted, memory.Mapped()-before)
+		}
+		c.Close()
 	}
-	redisbloom.HashMany(names, pairs)
-	if _, _, err := c.AddPairs(pairs, make([]bool, len(pairs))); err != nil {
-		t.Fatal(err)
-	}
-	if memory.Mapped() == before {
-		t.Error("no layer was prepared")
-	}
-	c.Close()
-	if memory.Mapped() != before {
-		t.Errorf("closed: %d bytes are mapped", memory.Mapped()-before)
-	}
-	runtime.KeepAlive(c)
 }

@@ -67,7 +67,8 @@ type Config struct {
 	NonScaling bool
 
 	// Grant, if not nil, is asked before each layer is made, with the bytes it needs:
-	// those of its bits and about 150 more. It refuses by returning an error. Release,
+	// those of its bits and about 150 more; a large layer is made shortly before the
+	// chain needs it. It refuses by returning an error. Release,
 	// if not nil, gets back what was granted for layers that could not be made after
 	// all and, when [Filter.Close] is called, for all layers. Both may be called with
 	// the chain locked, so they must not use it. See [Budget].
@@ -461,7 +462,7 @@ func (c *Filter) prepare(l *layer) {
 	c.endAhead()
 	a := &ahead{after: l, settle: func() {}}
 	if next, err := c.makeNext(l); err == nil {
-		a.next, a.settle = next, memory.PrefaultAhead(next.bits.Words)
+		a.next, a.settle = next, memory.PrefaultAhead(next.bits.Words, next.memory)
 	}
 	c.ahead.Store(a)
 }

@@ -64,7 +64,7 @@ func ReadWords(r io.Reader, length uint64, pass func([]uint64)) (words []uint64,
 			mapping.Close()
 			words, mapping = grown, room
 			if first == total {
-				ready = memory.PrefaultAhead(words)
+				ready = memory.PrefaultAhead(words, mapping)
 			}
 		}
 		part := words[have:][:min(total-have, firstGrowth)]

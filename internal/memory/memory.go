@@ -145,14 +145,16 @@ func Prefault(words []uint64) {
 
 // PrefaultAhead makes the system allocate the pages from front to back, in another
 // goroutine, while the caller fills them: otherwise page faults take half of the time
-// of reading into new memory. The caller must call done before the memory is unmapped.
-func PrefaultAhead(words []uint64) (done func()) {
+// of reading into new memory. The caller must call done before it closes the mapping
+// that the words lie in; the collector does not unmap it before.
+func PrefaultAhead(words []uint64, in *Mapping) (done func()) {
 	if len(words) < 4*largeWords || runtime.GOMAXPROCS(0) == 1 {
 		return func() {}
 	}
 	var stop atomic.Bool
 	var wait sync.WaitGroup
 	wait.Go(func() {
+		defer runtime.KeepAlive(in)
 		for len(words) > 0 && !stop.Load() {
 			n := min(len(words), largeWords)
 			if !populate(Bytes(words[:n])) {
