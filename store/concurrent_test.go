@@ -177,10 +177,7 @@ func TestDuringMerge(t *testing.T) {
 				t.Fatal(err)
 			}
 			items := a.Info().Items
-			kill(t, l)
-			if l, err = OpenLocal(config); err != nil {
-				t.Fatal(err)
-			}
+			l = restart(t, l, config)
 			defer l.Close()
 			if a, err = l.Open([]byte("a")); err != nil {
 				t.Fatal(err)
@@ -232,10 +229,7 @@ func TestGrowingApartDuringMerge(t *testing.T) {
 		if err := errors.Join(hasKeys(a, want), hasKeys(b, slices.Concat(someKeys("b", 900), someKeys("b later", 500)))); err != nil {
 			t.Error(err)
 		}
-		kill(t, l)
-		if l, err = OpenLocal(config); err != nil {
-			t.Fatal(err)
-		}
+		l = restart(t, l, config)
 		if a, err = l.Open([]byte("a")); err != nil {
 			t.Fatal(err)
 		}
@@ -279,10 +273,7 @@ func TestMergeOfDroppedFilter(t *testing.T) {
 	if err := l.Commit(bg); err != nil {
 		t.Fatal(err)
 	}
-	kill(t, l)
-	if l, err = OpenLocal(config); err != nil {
-		t.Fatal(err)
-	}
+	l = restart(t, l, config)
 	defer l.Close()
 	if a, err = l.Open([]byte("a")); err != nil {
 		t.Fatal(err)

@@ -23,6 +23,17 @@ func kill(t *testing.T, l *Local) {
 	}
 }
 
+// restart kills a store and opens its directory again.
+func restart(t *testing.T, l *Local, config LocalConfig) *Local {
+	t.Helper()
+	kill(t, l)
+	l, err := OpenLocal(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
 func addSome(t *testing.T, l *Local, name string, from, to int) {
 	t.Helper()
 	f, err := l.Open([]byte(name))
