@@ -105,7 +105,11 @@ func shapeOf(r resp.Reply) (s shape) {
 // is reports whether a filter of this shape was made with the other one. It may have
 // been folded since.
 func (s shape) is(made shape) bool {
-	return s == made || s.bits > 0 && s.hashes == made.hashes && (s.bits*2 == made.bits || s.bits*4 == made.bits)
+	folded := false
+	for folds := range mostFolds + 1 {
+		folded = folded || s.bits<<folds == made.bits
+	}
+	return s.hashes == made.hashes && folded
 }
 
 // found describes which of an object's keys a name has.
