@@ -115,7 +115,7 @@ func (c *Client) growInput(least int) bool {
 		c.refuseInput("ERR Protocol error: the buffers of all clients are full" + limitSuffix(limitBuffers, c.server.limits.Load().BufferBytes))
 		return false
 	}
-	c.in = appendPieces(make([]byte, 0, len(c.in)+more), c.in)
+	c.in = grow(c.in, more)
 	return true
 }
 

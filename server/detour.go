@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -53,9 +52,18 @@ func (d *detour) keepArguments() {
 // its collector interrupts a copy, and others would wait for its end.
 const pieceBytes = 1 << 20
 
-// appendPieces appends data that may be large.
+// grow makes room for n more bytes, and for a quarter more than there are. slices.Grow
+// would clear all of them at once, which takes tens of milliseconds if they are many and
+// the system has to find the memory; make clears them in pieces.
+func grow(to []byte, n int) []byte {
+	if cap(to)-len(to) >= n {
+		return to
+	}
+	return appendPieces(make([]byte, 0, len(to)+max(n, len(to)/4)), to)
+}
+
+// appendPieces appends data that may be large, and for which there is room.
 func appendPieces(to, what []byte) []byte {
-	to = slices.Grow(to, len(what))
 	for len(what) > pieceBytes {
 		to = append(to, what[:pieceBytes]...)
 		what = what[pieceBytes:]
@@ -66,7 +74,7 @@ func appendPieces(to, what []byte) []byte {
 
 // bulk replies with a value that may be large.
 func (c *Client) bulk(value []byte) {
-	c.w.Buf = slices.Grow(c.w.Buf, len(value)+bulkOverhead)
+	c.w.Buf = grow(c.w.Buf, len(value)+bulkOverhead)
 	c.w.Buf = fmt.Appendf(c.w.Buf, "$%d\r\n", len(value))
 	c.w.Buf = append(appendPieces(c.w.Buf, value), "\r\n"...)
 }

@@ -646,8 +646,11 @@ func TestDetourCopies(t *testing.T) {
 func TestAppendPieces(t *testing.T) {
 	for _, size := range []int{0, 1, pieceBytes - 1, pieceBytes, pieceBytes + 1, 3*pieceBytes + 5} {
 		what := strings.Repeat("0123456", size/7+1)[:size]
-		if got := string(appendPieces([]byte("before"), []byte(what))); got != "before"+what {
+		if got := string(appendPieces(grow([]byte("before"), size), []byte(what))); got != "before"+what {
 			t.Errorf("%d bytes: %d that differ", size, len(got))
+		}
+		if got := grow(make([]byte, 4), size); len(got) != 4 || cap(got) < 4+size {
+			t.Errorf("grow by %d: length %d and capacity %d", size, len(got), cap(got))
 		}
 	}
 }

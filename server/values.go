@@ -140,11 +140,11 @@ func (c *Client) dump(args [][]byte) {
 			limitSuffix(limitPayload, limit))
 		return
 	}
-	var payload bytes.Buffer
+	var payload *bytes.Buffer
 	chain, err := c.server.chainOf(filter)
 	if err == nil {
-		payload.Grow(int(size))
-		err = chain.WritePayload(&payload)
+		payload = bytes.NewBuffer(make([]byte, 0, size)) // its Grow clears like slices.Grow, see grow
+		err = chain.WritePayload(payload)
 		chain.Close()
 	}
 	if err != nil {
