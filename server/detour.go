@@ -52,9 +52,10 @@ func (d *detour) keepArguments() {
 // its collector interrupts a copy, and others would wait for its end.
 const pieceBytes = 1 << 20
 
-// grow makes room for n more bytes, and for a quarter more than there are. slices.Grow
-// would clear all of them at once, which takes tens of milliseconds if they are many and
-// the system has to find the memory; make clears them in pieces.
+// grow makes room for n more bytes; if it must reallocate, for at least a quarter of
+// what is there. slices.Grow would clear the room at once, which takes tens of
+// milliseconds if it is large and the system has to find the memory; make clears it in
+// pieces.
 func grow(to []byte, n int) []byte {
 	if cap(to)-len(to) >= n {
 		return to
