@@ -99,7 +99,7 @@ vet:
 # NOTRACED are tests of these packages that use one goroutine, or repeat the same steps
 # thousands of times, and would take longest. make race-all runs them.
 RACED    = ./server ./store . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom
-NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick
+NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick|RestoreIsGranted|TrackingTable|HalfClosed|^TestModel$$|FullFileSystem|LoadSyncs|LoadInPieces|LocalInDirectory/none|^TestWriteLive$$
 
 # TWINS are the packages that run different code without assembly, themselves or in a
 # package they import.
@@ -111,7 +111,7 @@ SAMEBITS ?= Rate|OneWinner|Winners|Keeps|Model$$|LayersFitInto|EveryByte|WindowV
 # BITS32 are the packages whose sizes, formats and arithmetic could depend on the
 # width of an int. SLOW are tests that do not depend on it.
 BITS32 = . ./classic ./interop ./internal/elementary ./internal/filterfile ./internal/kernel ./internal/rate ./internal/scheme ./internal/sizing ./redisbloom
-SLOW  ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner|LayersFitInto|WindowVerbs|ReportEstimates|UpdateDiskFails
+SLOW  ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner|LayersFitInto|WindowVerbs|ReportEstimates|UpdateDiskFails|UpdatePowerFails|UpdateKilled|DroppedFilters|GrowingFew
 
 unit:
 	@echo "== go test, with the long tests"

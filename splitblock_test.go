@@ -66,6 +66,10 @@ func TestSplitBlockPositions(t *testing.T) {
 // sizing formula.
 func TestSplitBlockRates(t *testing.T) {
 	long.Test(t)
+	keys := make([][]byte, 65_536)
+	for i := range keys {
+		keys[i] = make([]byte, 8)
+	}
 	for _, p := range []float64{0.1, 0.01, 0.001, 1e-5} {
 		for _, n := range []uint64{1, 10, 1000, 1024, 65_536} {
 			filters, probes := 200, 20_000
@@ -83,16 +87,15 @@ func TestSplitBlockRates(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				keys := make([][]byte, max(int(n), probes))
 				for i := range keys[:n] {
-					keys[i] = binary.BigEndian.AppendUint64(nil, seed<<40+uint64(i))
+					binary.BigEndian.PutUint64(keys[i], seed<<40+uint64(i))
 				}
 				f.AddMany(keys[:n], nil)
 				if found := f.ContainsMany(keys[:n], nil); found != int(n) {
 					t.Fatalf("n %d, p %g: %d keys are lost", n, p, int(n)-found)
 				}
 				for i := range keys[:probes] {
-					keys[i] = binary.BigEndian.AppendUint64(nil, seed<<40+n+uint64(i))
+					binary.BigEndian.PutUint64(keys[i], seed<<40+n+uint64(i))
 				}
 				rate := f.Report().Rate
 				found += float64(f.ContainsMany(keys[:probes], nil))

@@ -119,11 +119,12 @@ func (w *wire) raw(command string) (string, error) {
 
 // command returns a command as an array of strings.
 func command(args ...string) string {
-	text := fmt.Sprintf("*%d\r\n", len(args))
+	var text strings.Builder
+	fmt.Fprintf(&text, "*%d\r\n", len(args))
 	for _, arg := range args {
-		text += fmt.Sprintf("$%d\r\n%s\r\n", len(arg), arg)
+		fmt.Fprintf(&text, "$%d\r\n%s\r\n", len(arg), arg)
 	}
-	return text
+	return text.String()
 }
 
 // must sends a command of words, quoted where they need it, and returns the bytes
