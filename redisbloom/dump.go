@@ -358,6 +358,16 @@ func (c *Filter) RestoreChunk(iterator int64, data []byte) error {
 	return err
 }
 
+// TouchChunk makes the system allocate the memory that a chunk will be written to, if
+// it fits. It changes nothing, and keys may be added meanwhile; the chain must not be
+// closed.
+func (c *Filter) TouchChunk(iterator int64, data []byte) {
+	if l, offset, err := c.place(iterator, data); err == nil {
+		memory.Touch(l.bits.Words[offset/8 : (offset+uint64(len(data))+7)/8])
+		runtime.KeepAlive(l)
+	}
+}
+
 // place returns the layer that a chunk belongs to, and the offset within it.
 func (c *Filter) place(iterator int64, data []byte) (l *layer, offset uint64, err error) {
 	switch { // in RedisBloom's words
@@ -378,7 +388,9 @@ func (c *Filter) place(iterator int64, data []byte) (l *layer, offset uint64, er
 
 // read copies n of the layer's bytes. Others may be setting bits meanwhile.
 func (l *layer) read(offset, n uint64) []byte {
-	return l.readInto(make([]uint64, n/8+2), offset, n)
+	buffer := make([]uint64, n/8+2)
+	memory.Touch(buffer)
+	return l.readInto(buffer, offset, n)
 }
 
 // readInto is read into a buffer that is large enough.

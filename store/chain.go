@@ -115,6 +115,9 @@ func (c chain) load(v *value, iterator int64, chunk []byte) error {
 	at := iterator - int64(len(chunk))
 	for whole := chunk; ; {
 		piece := chunk[:min(len(chunk), loadPiece)]
+		if err := c.touchPiece(v, at+int64(len(piece)), piece); err != nil {
+			return err
+		}
 		if err := c.loadPiece(v, iterator, whole, at+int64(len(piece)), piece); err != nil {
 			return err
 		}
@@ -126,6 +129,18 @@ func (c chain) load(v *value, iterator int64, chunk []byte) error {
 			return err
 		}
 	}
+}
+
+// touchPiece makes the memory for a piece ready while others use the filter.
+func (c chain) touchPiece(v *value, at int64, piece []byte) error {
+	gate := v.gate()
+	gate.RLock()
+	defer gate.RUnlock()
+	if v.isDropped() {
+		return errDropped
+	}
+	c.TouchChunk(at, piece)
+	return nil
 }
 
 // loadPiece loads one piece of a chunk, if the whole chunk fits. It checks that for each

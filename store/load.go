@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // loadPaired creates an empty filter from a dump's header. Its bits are as small as
@@ -203,7 +204,10 @@ func (in *incoming) append(piece []byte) {
 	for len(piece) > 0 {
 		last := len(in.pieces) - 1
 		if last < 0 || len(in.pieces[last]) == cap(in.pieces[last]) {
-			in.pieces = append(in.pieces, make([]byte, 0, min(loadPiece, in.size-in.have)))
+			size := min(loadPiece, in.size-in.have)
+			room := make([]uint64, (size+7)/8)
+			memory.Touch(room)
+			in.pieces = append(in.pieces, memory.Bytes(room)[:0:size])
 			last++
 		}
 		n := min(len(piece), cap(in.pieces[last])-len(in.pieces[last]))

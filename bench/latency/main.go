@@ -11,7 +11,9 @@
 // BF.ADD and BF.EXISTS on the filter of the operation, and BF.ADD on another one. A
 // late reply also counts for the commands that should have been sent in the
 // meantime. A fifth client pings an idle server; the delay of its replies is the
-// machine's share. The rows "nothing" are the floor without any load.
+// machine's share. There are two floors: the rows "nothing" are without any load; during
+// "new memory, another process" that process touches as much new memory as the filter
+// has, a huge page at a time, as filling a filter does.
 package main
 
 import (
@@ -40,6 +42,7 @@ var (
 	beside  = flag.String("beside", "", "measure only operations whose names contain this; the others run unmeasured")
 	level   = flag.String("durability", "everysec", "durability level of the server")
 	loops   = flag.Int("loops", 0, "event loops of the server (0 for its default)")
+	touch   = flag.Uint64("touch", 0, "internal: run as the process that touches this many bytes of new memory")
 	probe   = flag.String("probe", "", "internal: run as the probes' process, with the addresses of the server and the idle server, separated by a comma")
 )
 
@@ -50,8 +53,11 @@ var interrupted, _ = signal.NotifyContext(context.Background(), os.Interrupt, sy
 func main() {
 	flag.Parse()
 	do := measure
-	if *probe != "" {
+	switch {
+	case *probe != "":
 		do = func() error { return probes(*probe) }
+	case *touch != 0:
+		do = func() error { return touchNew(int(*touch)) }
 	}
 	if err := do(); err != nil {
 		fmt.Fprintln(os.Stderr, "latency:", err)

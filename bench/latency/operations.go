@@ -44,6 +44,7 @@ func (b *bench) filters(k kind) error {
 		do     func() error
 	}{
 		{"nothing", func() error { time.Sleep(*idle); return nil }},
+		{"new memory, another process", func() error { return newMemory(uint64(size)) }},
 		{"BGSAVE", b.backgroundSave},
 		{"SAVE", b.plain("SAVE")},
 		{"BF.SCANDUMP, all", func() error { return b.scanDump(big, "") }},

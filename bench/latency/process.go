@@ -7,11 +7,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A process is a running `bloomery serve`.
@@ -75,4 +78,32 @@ func (p *process) printed() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.log.String()
+}
+
+// newMemory runs a process that touches n bytes of new memory.
+func newMemory(n uint64) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	if out, err := exec.CommandContext(interrupted, self, "-touch", strconv.FormatUint(n, 10)).CombinedOutput(); err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
+
+// touchNew is what that process does: it maps memory as the server does, and writes to
+// each page.
+func touchNew(n int) error {
+	room, err := unix.Mmap(-1, 0, n, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return err
+	}
+	if err := unix.Madvise(room, unix.MADV_HUGEPAGE); err != nil {
+		return err
+	}
+	for i := 0; i < n; i += 4096 {
+		room[i] = 1
+	}
+	return nil
 }

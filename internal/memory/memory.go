@@ -136,7 +136,7 @@ func Prefault(words []uint64) {
 				if from >= len(words) {
 					return
 				}
-				touch(words[from:min(from+piece, len(words))])
+				Touch(words[from:min(from+piece, len(words))])
 			}
 		})
 	}
@@ -169,11 +169,18 @@ func PrefaultAhead(words []uint64, in *Mapping) (done func()) {
 	}
 }
 
-func touch(words []uint64) {
-	if len(words) >= largeWords && populate(Bytes(words)) {
+// Touch is Prefault of a few pages that will be written to. The first write to a huge page
+// can take milliseconds, and Go can neither stop the world meanwhile nor run another
+// goroutine on that CPU. Touch waits in a system call instead.
+func Touch(words []uint64) {
+	if len(words) == 0 {
 		return
 	}
-	for i := 0; i < len(words); i += 4096 / 8 {
+	atomic.AddUint64(&words[len(words)-1], 0)
+	if whole := wholePages(words); len(whole) > 0 && populate(Bytes(whole)) {
+		words = words[:1]
+	}
+	for i := 0; i < len(words); i += pageBytes / 8 {
 		atomic.AddUint64(&words[i], 0)
 	}
 }

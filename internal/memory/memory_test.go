@@ -6,6 +6,8 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -150,4 +152,46 @@ func TestTaken(t *testing.T) {
 		}
 	}
 	kept = nil
+}
+
+// TestTouch: the words stay as they are, whatever part of the pages they are, and others
+// may be setting bits.
+func TestTouch(t *testing.T) {
+	words, mapping, err := Words(3 * largeWords)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mapping.Close()
+	for i := range words {
+		words[i] = uint64(i)
+	}
+	for _, part := range [][2]int{{0, 0}, {0, 1}, {7, 8}, {100, 612}, {511, 1025}, {512, 1536}, {3, len(words) - 5}, {0, len(words)}} {
+		Touch(words[part[0]:part[1]])
+	}
+	Touch(nil)
+	heap := []uint64{1, 2, 3}
+	Touch(heap[1:2])
+	for i, word := range words {
+		if word != uint64(i) {
+			t.Fatalf("word %d is now %d", i, word)
+		}
+	}
+	if heap[0] != 1 || heap[1] != 2 || heap[2] != 3 {
+		t.Errorf("the words are now %v", heap)
+	}
+	var stop sync.WaitGroup
+	stop.Go(func() {
+		for i := range 100_000 {
+			atomic.OrUint64(&words[i%(2*pageBytes)], 1<<63)
+		}
+	})
+	for range 100 {
+		Touch(words[:2*pageBytes])
+	}
+	stop.Wait()
+	for i, word := range words[:2*pageBytes] {
+		if word != uint64(i)|1<<63 {
+			t.Fatalf("a bit was lost in word %d: %x", i, word)
+		}
+	}
 }

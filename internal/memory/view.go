@@ -55,6 +55,20 @@ func blockOffset(words []uint64) int {
 	return int(uintptr(unsafe.Pointer(&words[0])) % blockBytes / 8)
 }
 
+// pageBytes is the smallest page of any system.
+const pageBytes = 4096
+
+// wholePages returns the words without the pages that they share with others, at both
+// ends.
+func wholePages(words []uint64) []uint64 {
+	skip := int(-uintptr(unsafe.Pointer(&words[0])) % pageBytes / 8)
+	if len(words) < skip {
+		return nil
+	}
+	whole := words[skip:]
+	return whole[:len(whole)/(pageBytes/8)*(pageBytes/8)]
+}
+
 // StringBytes views s as bytes, which must not be written.
 func StringBytes(s string) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))
