@@ -171,16 +171,24 @@ func PrefaultAhead(words []uint64, in *Mapping) (done func()) {
 
 // Touch is Prefault of a few pages that will be written to. The first write to a huge page
 // can take milliseconds, and Go can neither stop the world meanwhile nor run another
-// goroutine on that CPU. Touch waits in a system call instead.
+// goroutine on that CPU. Touch waits in system calls instead, one for each 2 MiB: a
+// thread that maps memory has to wait for the end of each, and page faults for that
+// thread.
 func Touch(words []uint64) {
-	if len(words) == 0 {
-		return
+	for len(words) > 0 {
+		n := min(len(words), largeWords)
+		touch(words[:n])
+		words = words[n:]
 	}
-	atomic.AddUint64(&words[len(words)-1], 0)
+}
+
+func touch(words []uint64) {
+	last := &words[len(words)-1]
 	if whole := wholePages(words); len(whole) > 0 && populate(Bytes(whole)) {
 		words = words[:1]
 	}
 	for i := 0; i < len(words); i += pageBytes / 8 {
 		atomic.AddUint64(&words[i], 0)
 	}
+	atomic.AddUint64(last, 0)
 }
