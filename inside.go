@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/bloomery/bloom/internal/filterfile"
+	"github.com/bloomery/bloom/internal/kernel"
 )
 
 // Inside is for programs that embed a store, as this module's server does: it counts,
@@ -201,6 +202,16 @@ func (inside) Image(f Any) (*filterfile.Image, error) {
 		return nil, err
 	}
 	return s.Image()
+}
+
+// ReportOf makes the report of a filter of paired lines whose bits lie elsewhere. words
+// are whole blocks: all of the filter's, or a sample.
+func (inside) ReportOf(plan Plan, words []uint64) Report {
+	var sample moments
+	for at := 0; at < len(words); at += kernel.WordsPerBlock {
+		sample.add(measureBlock(words[at:][:kernel.WordsPerBlock], plan.Probes/2))
+	}
+	return sample.report(plan, uint64(len(words)) == plan.Blocks*kernel.WordsPerBlock)
 }
 
 // Lock takes [OpenUpdate]'s lock on the file at path. Hold it from reading the file

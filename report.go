@@ -80,26 +80,37 @@ func (f *Filter) Report() Report {
 // sampled makes a report from measurements of blocks: the rate of a lookup that falls on
 // a block, and how many of its bits are set.
 func sampled(plan Plan, measure func(block uint64) (found float64, set int)) Report {
-	var rates, sets rate.Moments
-	blockBits := plan.Layout.geometry().BlockBits
+	var sample moments
 	// A stride through all blocks: they are alike but for chance, as the hash
 	// spreads the keys evenly.
-	sample := sampleBytes * 8 / blockBits
-	stride := max((plan.Blocks+sample-1)/sample, 1)
+	most := sampleBytes * 8 / plan.Layout.geometry().BlockBits
+	stride := max((plan.Blocks+most-1)/most, 1)
 	for block := uint64(0); block < plan.Blocks; block += stride {
-		found, set := measure(block)
-		rates.Add(found)
-		sets.Add(float64(set))
+		sample.add(measure(block))
 	}
+	return sample.report(plan, stride == 1)
+}
+
+// moments are those of a sample's blocks.
+type moments struct{ rates, sets rate.Moments }
+
+func (m *moments) add(found float64, set int) {
+	m.rates.Add(found)
+	m.sets.Add(float64(set))
+}
+
+// report makes a report of the sample, which may be all blocks.
+func (m *moments) report(plan Plan, all bool) Report {
 	r := Report{Plan: plan}
-	r.Fill = sets.Mean() / float64(blockBits)
+	blockBits := float64(plan.Layout.geometry().BlockBits)
+	r.Fill = m.sets.Mean() / blockBits
 	fillError := 0.
-	if stride > 1 {
-		r.RateError = rates.StandardError()
-		fillError = sets.StandardError() / float64(blockBits)
+	if !all {
+		r.RateError = m.rates.StandardError()
+		fillError = m.sets.StandardError() / blockBits
 	}
 	r.Keys, r.KeysError = rate.Keys(r.Fill, fillError, float64(plan.Bits), float64(plan.Probes))
-	r.Rate = min(rates.Mean()+float64(r.Keys/(1<<64)), 1) // as for a plan, a key may meet another's hash
+	r.Rate = min(m.rates.Mean()+float64(r.Keys/(1<<64)), 1) // as for a plan, a key may meet another's hash
 	if left := float64(plan.Keys) - r.Keys; left > 0 {
 		r.Remaining = uint64(left)
 	}

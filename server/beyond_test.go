@@ -392,8 +392,8 @@ func TestReserveAbsurd(t *testing.T) {
 			t.Errorf("%s: got %q, want a refusal", line, got)
 		}
 	}
-	if used, _ := local.Usage(); used != 0 || local.Len() != 0 {
-		t.Errorf("%d bytes and %d names are left, want none", used, local.Len())
+	if used, _ := local.Usage(); used != 0 || nameCount(local) != 0 {
+		t.Errorf("%d bytes and %d names are left, want none", used, nameCount(local))
 	}
 }
 

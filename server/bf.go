@@ -37,7 +37,7 @@ func (c *Client) bfReserve(args [][]byte) {
 		c.w.Error(refusal)
 		return
 	}
-	switch kind, _ := c.server.store.Kind(args[1]); kind {
+	switch kind, _ := c.kindAndEnd(args[1]); kind {
 	case store.None:
 	case store.String:
 		c.w.Error(textWrongType)

@@ -46,6 +46,7 @@ type Client struct {
 	replies   replyMode // see dispatch
 	ending    bool      // execute no more commands; close when the replies are sent
 	unchanged bool      // set by a writing command that changed nothing; see call
+	failed    error     // of the store, under a handler that cannot see it; see call
 	lingers   bool      // when ending, read and discard further input for a while: see lingerTime
 
 	multi    *transaction // nil unless in MULTI; multi.go

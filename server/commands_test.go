@@ -360,10 +360,10 @@ type interrupted struct {
 	meanwhile func(name []byte)
 }
 
-func (s *interrupted) Kind(name []byte) (store.Kind, time.Time) {
-	kind, ends := s.Store.Kind(name)
+func (s *interrupted) Kind(name []byte) (store.Kind, time.Time, error) {
+	kind, ends, err := s.Store.Kind(name)
 	s.meanwhile(name)
-	return kind, ends
+	return kind, ends, err
 }
 
 // TestTrackingMeanwhile: a change between the read and its reply is reported.

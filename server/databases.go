@@ -53,27 +53,41 @@ func (c *Client) scope(cmd *Command, args [][]byte) [][]byte {
 
 // list is the store's List, and nameCount its Len, without the filters that long
 // commands are making; see makeAside.
-func (s *Server) list(cursor uint64, count int) (names []string, next uint64) {
-	names, next = s.store.List(cursor, count)
-	return slices.DeleteFunc(names, isAside), next
+func (s *Server) list(cursor uint64, count int) (names []string, next uint64, err error) {
+	names, next, err = s.store.List(cursor, count)
+	return slices.DeleteFunc(names, isAside), next, err
 }
 
-func (s *Server) nameCount() int { return max(s.store.Len()-int(s.aside.Load()), 0) }
+// nameCount is zero if the store does not answer.
+func (s *Server) nameCount() int {
+	n, _ := s.store.Len()
+	return max(n-int(s.aside.Load()), 0)
+}
 
-// allNames calls yield with the names of the store, of all databases, until it returns
+// eachName calls yield with the names of the store, of all databases, until it returns
 // false. A name that exists throughout comes at least once.
-func (s *Server) allNames(yield func(name string) bool) {
+func (s *Server) eachName(yield func(name string) bool) error {
 	for cursor := uint64(0); ; {
-		names, next := s.list(cursor, 1000)
+		names, next, err := s.list(cursor, 1000)
 		for _, name := range names {
 			if !yield(name) {
-				return
+				return nil
 			}
 		}
-		if next == 0 {
-			return
+		if next == 0 || err != nil {
+			return err
 		}
 		cursor = next
+	}
+}
+
+// allNames is eachName for who can do nothing about an error.
+func (s *Server) allNames(yield func(name string) bool) { s.eachName(yield) }
+
+// allNames is eachName for a command, which fails if there is an error.
+func (c *Client) allNames(yield func(name string) bool) {
+	if err := c.server.eachName(yield); err != nil {
+		c.failed = err
 	}
 }
 
@@ -89,27 +103,29 @@ func (s *Server) groupNames() {
 
 // keysIn returns the number of names in each database. If the store does not count
 // them, it lists them all.
-func (s *Server) keysIn() (count [databases]int) {
+func (s *Server) keysIn() (count [databases]int, err error) {
 	if st, ok := s.store.(store.Grouper); ok {
 		for db := range count {
 			count[db] = st.LenOf(db)
 		}
 		count[0] = max(count[0]-int(s.aside.Load()), 0)
-		return count
+		return count, nil
 	}
-	for name := range s.allNames {
+	err = s.eachName(func(name string) bool {
 		db, _ := splitName(name)
 		count[db]++
-	}
-	return count
+		return true
+	})
+	return count, err
 }
 
 // scoped reports whether any database other than but has names.
-func (s *Server) scoped(but int) bool {
-	for db, n := range s.keysIn() {
+func (s *Server) scoped(but int) (bool, error) {
+	count, err := s.keysIn()
+	for db, n := range count {
 		if n > 0 && db != but {
-			return true
+			return true, err
 		}
 	}
-	return false
+	return false, err
 }

@@ -73,7 +73,12 @@ func (c *Client) call(cmd *Command, args [][]byte) {
 		s.beginChange(cmd, args)
 		defer s.endChange(cmd, args)
 	}
+	start := len(c.w.Buf)
 	cmd.Handler(c, args)
+	if err := c.failed; err != nil {
+		c.failed, c.w.Buf = nil, c.w.Buf[:start]
+		c.storeError(err)
+	}
 	c.batch.tally.leave(cmd, c, at)
 	c.afterCall(cmd, args)
 	if cmd.Flags.Has(Write) && cmd.run == runNone && !c.unchanged && s.observers.Load() > 0 {

@@ -53,7 +53,7 @@ func expireBy(unit time.Duration, relative bool) func(*Client, [][]byte) {
 			c.w.Error("ERR invalid expire time in '" + strings.ToLower(string(args[0])) + "' command")
 			return
 		}
-		kind, now := c.server.store.Kind(args[1])
+		kind, now := c.kindAndEnd(args[1])
 		if kind == store.None || !allowed(now, at) {
 			c.unchanged = true
 			c.w.Integer(0)
@@ -110,7 +110,7 @@ func (c *Client) expireCondition(words [][]byte) (allowed func(now, then time.Ti
 // expire.
 func lifetime(tell func(at time.Time) int64) func(*Client, [][]byte) {
 	return func(c *Client, args [][]byte) {
-		kind, at := c.server.store.Kind(args[1])
+		kind, at := c.kindAndEnd(args[1])
 		switch {
 		case kind == store.None:
 			c.w.Integer(-2)
@@ -123,7 +123,7 @@ func lifetime(tell func(at time.Time) int64) func(*Client, [][]byte) {
 }
 
 func (c *Client) persist(args [][]byte) {
-	kind, at := c.server.store.Kind(args[1])
+	kind, at := c.kindAndEnd(args[1])
 	if kind == store.None || at.IsZero() {
 		c.unchanged = true
 		c.w.Integer(0)

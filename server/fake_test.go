@@ -126,16 +126,16 @@ func (s *fakeStore) Get(name []byte) ([]byte, error) {
 	return nil, store.ErrNotFound
 }
 
-func (s *fakeStore) Kind(name []byte) (store.Kind, time.Time) {
+func (s *fakeStore) Kind(name []byte) (store.Kind, time.Time, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	switch s.values[string(name)].(type) {
 	case *fakeFilter:
-		return store.RedisBloom, time.Time{}
+		return store.RedisBloom, time.Time{}, nil
 	case []byte:
-		return store.String, time.Time{}
+		return store.String, time.Time{}, nil
 	}
-	return store.None, time.Time{}
+	return store.None, time.Time{}, nil
 }
 
 func (s *fakeStore) Rename(_ context.Context, from, to string) error {
@@ -180,20 +180,20 @@ func (s *fakeStore) Clear(context.Context) error {
 	return nil
 }
 
-func (s *fakeStore) List(uint64, int) (names []string, next uint64) {
+func (s *fakeStore) List(uint64, int) (names []string, next uint64, err error) {
 	s.long()
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for name := range s.values {
 		names = append(names, name)
 	}
-	return names, 0
+	return names, 0, nil
 }
 
-func (s *fakeStore) Len() int {
+func (s *fakeStore) Len() (int, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return len(s.values)
+	return len(s.values), nil
 }
 
 func (s *fakeStore) Usage() (bytes, limit uint64) { return 0, s.limit }
@@ -268,4 +268,9 @@ func (f *fakeFilter) Merge(context.Context, store.Filter) error {
 func (f *fakeFilter) Fold(context.Context, uint64) error {
 	f.store.long()
 	return errors.ErrUnsupported
+}
+
+func nameCount(s store.Store) int {
+	n, _ := s.Len()
+	return n
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/bloomery/bloom/store"
 )
@@ -22,8 +23,18 @@ func typeName(kind store.Kind) string {
 }
 
 func (c *Client) kind(key []byte) store.Kind {
-	kind, _ := c.server.store.Kind(key)
+	kind, _ := c.kindAndEnd(key)
 	return kind
+}
+
+// kindAndEnd returns what a key stands for, and when it expires. If the store does not
+// answer, the command fails, whatever its handler makes of a key that does not exist.
+func (c *Client) kindAndEnd(key []byte) (store.Kind, time.Time) {
+	kind, ends, err := c.server.store.Kind(key)
+	if err != nil {
+		c.failed = err
+	}
+	return kind, ends
 }
 
 func (c *Client) del(args [][]byte) {
@@ -113,7 +124,7 @@ func (c *Client) copyKey(args [][]byte) {
 		}
 	}
 	s := c.server.store
-	kind, expires := s.Kind(args[1])
+	kind, expires := c.kindAndEnd(args[1])
 	switch {
 	case string(args[1]) == string(to):
 		c.w.Error("ERR source and destination objects are the same")
@@ -142,7 +153,14 @@ func (c *Client) copyKey(args [][]byte) {
 	c.w.Integer(1)
 }
 
-func (c *Client) dbSize(args [][]byte) { c.w.Integer(int64(c.server.keysIn()[c.db])) }
+func (c *Client) dbSize(args [][]byte) {
+	count, err := c.server.keysIn()
+	if err != nil {
+		c.storeError(err)
+		return
+	}
+	c.w.Integer(int64(count[c.db]))
+}
 
 // keys executes KEYS.
 func (c *Client) keys(args [][]byte) {
@@ -151,7 +169,7 @@ func (c *Client) keys(args [][]byte) {
 		return
 	}
 	var found []string
-	for name := range c.server.allNames {
+	for name := range c.allNames {
 		if db, key := splitName(name); db == c.db && pattern.matches(key) {
 			found = append(found, key)
 		}
@@ -195,7 +213,11 @@ func (c *Client) scan(args [][]byte) {
 			return
 		}
 	}
-	names, next := c.server.list(cursor, int(count))
+	names, next, err := c.server.list(cursor, int(count))
+	if err != nil {
+		c.storeError(err)
+		return
+	}
 	found := make([]string, 0, len(names))
 	for _, name := range names {
 		db, key := splitName(name)
@@ -242,7 +264,7 @@ func (c *Client) randomKey(args [][]byte) {
 		}
 	}
 	picked, seen := "", 0
-	for name := range c.server.allNames {
+	for name := range c.allNames {
 		if db, key := splitName(name); db == c.db {
 			if seen++; rand.IntN(seen) == 0 {
 				picked = key
@@ -285,16 +307,21 @@ func (c *Client) flushDB(args [][]byte) {
 	}
 	s := c.server
 	changed := s.watchedNames(c.db)
-	var err error
-	if s.scoped(c.db) {
+	others, err := s.scoped(c.db)
+	switch {
+	case err != nil:
+	case others:
 		var names []string
-		for name := range s.allNames {
+		err = s.eachName(func(name string) bool {
 			if db, _ := splitName(name); db == c.db {
 				names = append(names, name)
 			}
+			return true
+		})
+		if err == nil {
+			_, err = s.store.Drop(s.ctx, names...)
 		}
-		_, err = s.store.Drop(s.ctx, names...)
-	} else {
+	default:
 		err = s.store.Clear(s.ctx)
 	}
 	if err != nil {

@@ -176,13 +176,13 @@ type manyNames struct {
 	pause time.Duration
 }
 
-func (s manyNames) List(cursor uint64, count int) ([]string, uint64) {
+func (s manyNames) List(cursor uint64, count int) ([]string, uint64, error) {
 	time.Sleep(s.pause)
 	to := min(int(cursor)+count, len(s.names))
 	if to == len(s.names) {
-		return s.names[cursor:to], 0
+		return s.names[cursor:to], 0, nil
 	}
-	return s.names[cursor:to], uint64(to)
+	return s.names[cursor:to], uint64(to), nil
 }
 
 // TestFilterGauges runs on a fake clock, so that a slow machine finds as much in the

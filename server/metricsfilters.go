@@ -99,7 +99,7 @@ func (g *filterGauges) search(deadline time.Time) {
 	}
 	for g.most > 0 {
 		var names []string
-		names, g.cursor = g.store.List(g.cursor, 1000)
+		names, g.cursor, _ = g.store.List(g.cursor, 1000)
 		for _, name := range names {
 			if known[name] != nil || isAside(name) {
 				continue

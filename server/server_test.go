@@ -194,7 +194,7 @@ func TestCrossProtocol(t *testing.T) {
 				t.Errorf("%q: got %q, want no command behind it executed", sent, text)
 			}
 		}
-		if st.Len() != 0 {
+		if nameCount(st) != 0 {
 			t.Error("a command behind HTTP was executed")
 		}
 	})

@@ -415,7 +415,8 @@ func (c *Client) infoCommands() (lines []field) {
 }
 
 func (c *Client) infoKeyspace() (lines []field) {
-	for db, n := range c.server.keysIn() {
+	count, _ := c.server.keysIn()
+	for db, n := range count {
 		if n > 0 {
 			lines = append(lines, field{fmt.Sprintf("db%d", db), fmt.Sprintf("keys=%d,expires=0,avg_ttl=0,subexpiry=0", n)})
 		}

@@ -83,7 +83,7 @@ func (c *Client) set(args [][]byte) {
 		c.w.Error(refusal)
 		return
 	}
-	kind, ends := c.server.store.Kind(args[1])
+	kind, ends := c.kindAndEnd(args[1])
 	var old []byte
 	if o.get && kind != store.None {
 		value, err := c.server.store.Get(args[1])
@@ -125,7 +125,7 @@ func (c *Client) put(key, value []byte, ends time.Time) error {
 		return err
 	}
 	// Also if it is never to expire: the value before it may have had a time to live.
-	if _, now := s.store.Kind(key); !now.Equal(ends) {
+	if _, now := c.kindAndEnd(key); !now.Equal(ends) {
 		return s.store.Expire(s.ctx, string(key), ends)
 	}
 	return nil

@@ -263,7 +263,7 @@ func (s *Server) watchedNames(db int) (names []string) {
 	defer s.observed.mu.Unlock()
 	for name := range s.observed.watchers {
 		in, _ := splitName(name)
-		if kind, _ := s.store.Kind([]byte(name)); (db < 0 || in == db) && kind != store.None {
+		if kind, _, _ := s.store.Kind([]byte(name)); (db < 0 || in == db) && kind != store.None {
 			names = append(names, name)
 		}
 	}
@@ -331,7 +331,7 @@ func (c *Client) watch(key []byte) bool {
 		t.broken.Store(true)
 	}
 	o.mu.Unlock()
-	_, ends := c.server.store.Kind(key)
+	_, ends := c.kindAndEnd(key)
 	t.watched[string(key)] = ends
 	t.shown.watched.Add(1)
 	return true

@@ -322,7 +322,7 @@ func droppedRun(spec Spec, flaw flaw) error {
 	if l, err = OpenLocal(config); err != nil {
 		return err
 	}
-	if names, _ := l.List(0, 100); len(names) != 2 {
+	if names, _, _ := l.List(0, 100); len(names) != 2 {
 		return fmt.Errorf("%w: there are %q", errLost, names)
 	}
 	if after, _ := l.Usage(); after != used {

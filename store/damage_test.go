@@ -297,7 +297,7 @@ func openAny(q *harness) {
 	if q.store, err = OpenLocal(config); err != nil {
 		return
 	}
-	names, _ := q.store.List(0, 100)
+	names, _, _ := q.store.List(0, 100)
 	for _, name := range names {
 		if f, err := q.store.Open([]byte(name)); err == nil {
 			f.Contains(bg, [][]byte{[]byte("key")}, []bool{false})

@@ -323,7 +323,7 @@ func testGolden(t *testing.T, golden string, torn bool) {
 // checkGolden compares the contents of the store with goldenValues.
 func checkGolden(t *testing.T, l *Local, closed bool) {
 	t.Helper()
-	names, _ := l.List(0, 1000)
+	names, _, _ := l.List(0, 1000)
 	slices.Sort(names)
 	var want []string
 	for name := range goldenValues {
@@ -334,7 +334,7 @@ func checkGolden(t *testing.T, l *Local, closed bool) {
 		t.Fatalf("there are %q, want %q", names, want)
 	}
 	for name, want := range goldenValues {
-		kind, expires := l.Kind([]byte(name))
+		kind, expires, _ := l.Kind([]byte(name))
 		if kind != want.kind || !expires.Equal(want.expires) {
 			t.Errorf("%q is of kind %d and ends at %v, want %d and %v", name, kind, expires, want.kind, want.expires)
 			continue

@@ -262,7 +262,9 @@ func (l *Local) release(bytes uint64) {
 func (l *Local) Usage() (bytes, limit uint64) { return l.used.Load(), l.config.Memory }
 
 // Len returns the number of names, including those that expired in the last moments.
-func (l *Local) Len() int { return int(l.count.Load()) }
+func (l *Local) Len() (int, error) { return l.len(), nil }
+
+func (l *Local) len() int { return int(l.count.Load()) }
 
 // Open returns the filter with that name.
 func (l *Local) Open(name []byte) (Filter, error) {
@@ -298,19 +300,19 @@ func (l *Local) Get(name []byte) ([]byte, error) {
 }
 
 // Kind returns what the name stands for, and when it expires.
-func (l *Local) Kind(name []byte) (Kind, time.Time) {
+func (l *Local) Kind(name []byte) (Kind, time.Time, error) {
 	v := l.lookup(name)
 	if v == nil {
-		return None, time.Time{}
+		return None, time.Time{}, nil
 	}
-	return v.kind(), v.expiry()
+	return v.kind(), v.expiry(), nil
 }
 
 // List returns the names of as many shards as it takes to reach count.
-func (l *Local) List(cursor uint64, count int) (found []string, next uint64) {
+func (l *Local) List(cursor uint64, count int) (found []string, next uint64, err error) {
 	for ; cursor < shardCount; cursor++ {
 		if len(found) >= max(count, 1) {
-			return found, cursor
+			return found, cursor, nil
 		}
 		s := &l.names.shards[cursor]
 		s.RLock()
@@ -321,7 +323,7 @@ func (l *Local) List(cursor uint64, count int) (found []string, next uint64) {
 		}
 		s.RUnlock()
 	}
-	return found, 0
+	return found, 0, nil
 }
 
 // OnEnd sets the function that is called with each name that has expired, usually within

@@ -238,8 +238,8 @@ func TestClearOfMany(t *testing.T) {
 	}
 	time.Sleep(60 * time.Millisecond)
 	l.sweep() // the name that expires is gone already
-	if _, err := l.Open([]byte("1")); !errors.Is(err, ErrNotFound) || l.Len() != 0 || l.LenOf(3) != 0 {
-		t.Errorf("a name after Clear: %v; %d names, %d in their group", err, l.Len(), l.LenOf(3))
+	if _, err := l.Open([]byte("1")); !errors.Is(err, ErrNotFound) || l.len() != 0 || l.LenOf(3) != 0 {
+		t.Errorf("a name after Clear: %v; %d names, %d in their group", err, l.len(), l.LenOf(3))
 	}
 	for i := range l.gates {
 		if i != int(held.id%gateCount) { // so one value, at least, is not forgotten yet
@@ -277,7 +277,7 @@ func TestClearOfMany(t *testing.T) {
 	if l, err = OpenLocal(LocalConfig{Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
-	if names, _ := l.List(0, many); len(names) != 1 || names[0] != "1" {
+	if names, _, _ := l.List(0, many); len(names) != 1 || names[0] != "1" {
 		t.Errorf("%d names after the next start, want the one that was made since", len(names))
 	}
 }

@@ -404,12 +404,12 @@ func (p *harness) compare(want, after modelState) error {
 			return v.expires != 0 && v.expires <= p.clock.UnixMilli()
 		})
 	})
-	names, _ := p.store.List(0, 1000)
-	if got, want := slices.Sorted(slices.Values(names)), slices.Sorted(maps.Keys(want)); !slices.Equal(got, want) || p.store.Len() < len(want) {
+	names, _, _ := p.store.List(0, 1000)
+	if got, want := slices.Sorted(slices.Values(names)), slices.Sorted(maps.Keys(want)); !slices.Equal(got, want) || p.store.len() < len(want) {
 		return fmt.Errorf("there are %q, want %q", got, want)
 	}
 	for name, v := range want {
-		kind, expires := p.store.Kind([]byte(name))
+		kind, expires, _ := p.store.Kind([]byte(name))
 		if kind != v.kind || toMillis(expires) != v.expires {
 			return fmt.Errorf("%q is of kind %d and ends at %v, want %d and %v", name, kind, expires, v.kind, fromMillis(v.expires))
 		}

@@ -36,7 +36,7 @@ func TestRandomIsUniform(t *testing.T) {
 			drawn := map[string]int{}
 			for range tt.draws {
 				name, ok := st.Random()
-				if kind, _ := st.Kind([]byte(name)); !ok || kind != store.String {
+				if kind, _, _ := st.Kind([]byte(name)); !ok || kind != store.String {
 					t.Fatalf("Random = %q, %v", name, ok)
 				}
 				drawn[name]++

@@ -367,7 +367,7 @@ func (r *recovery) finish() {
 	}
 	r.dropUnfinished()
 	r.local.expiries.expired = nil // they had expired before
-	r.found.Values = r.local.Len()
+	r.found.Values = r.local.len()
 }
 
 // dropUnfinished drops filters whose names begin with UnfinishedPrefix: no client was

@@ -311,7 +311,7 @@ func TestUnfinishedRestore(t *testing.T) {
 		if err := p.open(); err != nil {
 			t.Fatal(err)
 		}
-		names, _ := p.store.List(0, 100)
+		names, _, _ := p.store.List(0, 100)
 		slices.Sort(names)
 		if want := []string{UnfinishedPrefix + "and not a number", "other" + UnfinishedPrefix + "12", "seen"}; !slices.Equal(names, want) {
 			t.Errorf("there are %q, want %q", names, want)

@@ -100,7 +100,7 @@ func (l *Local) snapshotFailed(err error) error {
 
 // allNamed returns all values.
 func (l *Local) allNamed() []named {
-	values := make([]named, 0, l.Len())
+	values := make([]named, 0, l.len())
 	l.names.all(func(v *value) { values = append(values, named{v, v.name, v.expires.Load()}) })
 	return values
 }

@@ -160,8 +160,8 @@ type Store interface {
 	Create(ctx context.Context, name string, spec Spec) (Filter, error)
 
 	// Open returns the filter with that name, or an error that wraps ErrNotFound or
-	// ErrWrongKind. The filter may be dropped before it is used. Open is fast and does
-	// not allocate: a server calls it before every run of commands.
+	// ErrWrongKind. The filter may be dropped before it is used. Open is fast for a name
+	// that was opened before: a server calls it before every run of commands.
 	Open(name []byte) (Filter, error)
 
 	// Load creates a filter from the first chunk of a dump, as Filter.Dump(0) returned
@@ -174,8 +174,8 @@ type Store interface {
 	Get(name []byte) ([]byte, error)
 
 	// Kind returns what the name stands for, None if nothing, and when it expires, zero
-	// if never.
-	Kind(name []byte) (kind Kind, expires time.Time)
+	// if never. Like List and Len, it has an error only where the names are elsewhere.
+	Kind(name []byte) (kind Kind, expires time.Time, err error)
 
 	// Rename renames a value, replacing any value with the new name. Swap exchanges two
 	// values. Both are atomic for all callers. Expire sets when a name expires; the
@@ -191,10 +191,10 @@ type Store interface {
 	// List returns some names, count of them or more, and the next cursor. The cursor 0
 	// starts a listing, and next is 0 at its end. Names that are there from start to
 	// end are listed at least once.
-	List(cursor uint64, count int) (names []string, next uint64)
+	List(cursor uint64, count int) (names []string, next uint64, err error)
 
 	// Len returns the number of names.
-	Len() int
+	Len() (int, error)
 
 	// Usage returns the memory of all filters and values, in bytes, and its limit, zero
 	// if there is none.

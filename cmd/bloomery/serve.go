@@ -270,7 +270,8 @@ func (o *serveOptions) serve(cmd *cobra.Command, filters store.Store, config ser
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(l) }()
-	config.Log.Info("serving", "address", l.Addr().String(), "data", o.data, "durability", o.durability, "layout", o.layout, "names", filters.Len(),
+	names, _ := filters.Len()
+	config.Log.Info("serving", "address", l.Addr().String(), "data", o.data, "durability", o.durability, "layout", o.layout, "names", names,
 		"tls", config.TLS != nil, "password", config.Password != "")
 	tellSystemd("READY=1", config.Log)
 	select {

@@ -130,8 +130,8 @@ func (s *File) checkGaps(file []byte) error {
 	return nil
 }
 
-// head returns the three pages of a new file.
-func (s *File) head() ([]byte, error) {
+// Head returns the three pages of a new file; see [DecodeHead].
+func (s *File) Head() ([]byte, error) {
 	head, err := s.Header.encode()
 	if err != nil {
 		return nil, err
@@ -153,7 +153,7 @@ func (s *File) WriteTo(w io.Writer) (written int64, err error) {
 			err = fmt.Errorf("bloom: writing the %s: %w", what, err)
 		}
 	}
-	head, err := s.head()
+	head, err := s.Head()
 	if err != nil {
 		return 0, err
 	}

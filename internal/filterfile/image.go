@@ -24,7 +24,7 @@ type Image struct {
 
 // Image returns the file as an image.
 func (s *File) Image() (*Image, error) {
-	head, err := s.head()
+	head, err := s.Head()
 	if err != nil {
 		return nil, err
 	}

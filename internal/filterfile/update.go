@@ -153,7 +153,7 @@ func Create(path string, s *File) (u *Updater, err error) {
 	if _, err := os.Lstat(path); err == nil {
 		return nil, wrap(fs.ErrExist)
 	}
-	head, err := s.head()
+	head, err := s.Head()
 	if err != nil {
 		return nil, err
 	}

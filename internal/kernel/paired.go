@@ -62,6 +62,26 @@ type Paired struct {
 	Rows   *[256]uint64
 }
 
+// Probe is where a key's bits lie, for a filter whose blocks are not in this process's
+// memory: two lines of a block, and a mask for each of their words.
+type Probe struct {
+	Block uint64
+	Lines [2]int
+	Masks [2][LanesPerLine]uint64
+}
+
+// Probe needs only Blocks and Rows of the filter.
+func (f *Paired) Probe(h uint64) (p Probe) {
+	block, a, b, countsA, countsB := derive(h, f.Blocks, f.Rows)
+	p.Block, p.Lines = block, [2]int{int(a), int(b)}
+	for i, counts := range [2]uint64{countsA, countsB} {
+		for lane := range LanesPerLine {
+			p.Masks[i][lane] = 1 << (counts >> (8 * lane) & 255)
+		}
+	}
+	return p
+}
+
 // RowsFor returns the lane table for K bits per line, 1 to 8: row r marks with
 // 0x40 the lanes that take no part. The C(8,K) sets of lanes share the 256 rows
 // as evenly as possible, and the lanes exactly evenly: each set is followed by its

@@ -44,8 +44,8 @@ func testNames(t *testing.T, c Config, s store.Store) {
 		for i := range 3 {
 			mustHave(t, open(t, s, names[3+i]), Keys(names[3+i], 4+i))
 		}
-		if got := slices.Sorted(maps.Keys(listed(s, 2))); !slices.Equal(got, slices.Sorted(slices.Values(want))) || s.Len() != len(want) {
-			t.Errorf("%q are listed, %d in all, want %q", got, s.Len(), want)
+		if got := slices.Sorted(maps.Keys(listed(t, s, 2))); !slices.Equal(got, slices.Sorted(slices.Values(want))) || count(t, s) != len(want) {
+			t.Errorf("%q are listed, %d in all, want %q", got, count(t, s), want)
 		}
 		s = c.reopened(t, s)
 	}
@@ -54,8 +54,8 @@ func testNames(t *testing.T, c Config, s store.Store) {
 	}
 	commit(t, s)
 	for range 2 {
-		if s.Len() != 0 || len(listed(s, 10)) != 0 {
-			t.Errorf("%d names after Clear", s.Len())
+		if count(t, s) != 0 || len(listed(t, s, 10)) != 0 {
+			t.Errorf("%d names after Clear", count(t, s))
 		}
 		mustNotFind(t, s, "c")
 		s = c.reopened(t, s)
@@ -66,10 +66,13 @@ func testNames(t *testing.T, c Config, s store.Store) {
 }
 
 // listed returns all names, and how often each was listed.
-func listed(s store.Store, count int) map[string]int {
+func listed(t *testing.T, s store.Store, count int) map[string]int {
 	seen := map[string]int{}
 	for cursor := uint64(0); ; {
-		names, next := s.List(cursor, count)
+		names, next, err := s.List(cursor, count)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, name := range names {
 			seen[name]++
 		}
@@ -104,7 +107,7 @@ func testList(t *testing.T, c Config, s store.Store) {
 		}
 	})
 	for _, count := range []int{1, 10, 1000} {
-		seen := listed(s, count)
+		seen := listed(t, s, count)
 		for i := range stay {
 			if seen[fmt.Sprint("stays", i)] == 0 {
 				t.Errorf("count %d: name %d is not listed", count, i)
@@ -113,8 +116,8 @@ func testList(t *testing.T, c Config, s store.Store) {
 	}
 	close(stop)
 	wait.Wait()
-	if names, _ := s.List(0, 10); len(names) < 10 {
-		t.Errorf("%d names of the 10 asked for, while there are %d", len(names), s.Len())
+	if names, _, _ := s.List(0, 10); len(names) < 10 {
+		t.Errorf("%d names of the 10 asked for, while there are %d", len(names), count(t, s))
 	}
 }
 
@@ -184,7 +187,7 @@ func testTexts(t *testing.T, c Config, s store.Store) {
 			if err != nil || string(got) != want {
 				t.Errorf("Get(%q) = %q, %v, want %q", name, got, err, want)
 			}
-			if kind, _ := s.Kind([]byte(name)); kind != store.String {
+			if kind, _, _ := s.Kind([]byte(name)); kind != store.String {
 				t.Errorf("Kind(%q) = %v", name, kind)
 			}
 			if _, err := s.Open([]byte(name)); !errors.Is(err, store.ErrWrongKind) {
@@ -196,8 +199,8 @@ func testTexts(t *testing.T, c Config, s store.Store) {
 		}
 		s = c.reopened(t, s)
 	}
-	if s.Len() != 4 {
-		t.Errorf("%d names", s.Len())
+	if count(t, s) != 4 {
+		t.Errorf("%d names", count(t, s))
 	}
 }
 
@@ -215,7 +218,7 @@ func testExpiry(t *testing.T, c Config, s store.Store) {
 	for _, name := range []string{"ends", "stays", "is put off", "is renamed"} {
 		create(t, s, name, spec)
 	}
-	if _, expires := s.Kind([]byte("ends")); !expires.Equal(at) {
+	if _, expires, _ := s.Kind([]byte("ends")); !expires.Equal(at) {
 		t.Errorf("it ends at %v, want %v", expires, at)
 	}
 	if got := open(t, s, "ends").Info().Expires; !got.Equal(at) {
@@ -237,15 +240,15 @@ func testExpiry(t *testing.T, c Config, s store.Store) {
 	for range 2 {
 		mustNotFind(t, s, "ends")
 		mustNotFind(t, s, "renamed")
-		if _, expires := s.Kind([]byte("stays")); !expires.IsZero() {
+		if _, expires, _ := s.Kind([]byte("stays")); !expires.IsZero() {
 			t.Errorf("what stays ends at %v", expires)
 		}
-		if _, expires := s.Kind([]byte("is put off")); !expires.Equal(later) {
+		if _, expires, _ := s.Kind([]byte("is put off")); !expires.Equal(later) {
 			t.Errorf("what is put off ends at %v, want %v", expires, later)
 		}
 		s = c.reopened(t, s)
 	}
-	if seen := listed(s, 100); len(seen) != 2 {
+	if seen := listed(t, s, 100); len(seen) != 2 {
 		t.Errorf("%v are listed", seen)
 	}
 	spec.Expires = time.Now().Add(-time.Hour)

@@ -1,0 +1,465 @@
+package redisstore
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/kernel"
+	"github.com/bloomery/bloom/store"
+	"github.com/redis/rueidis"
+)
+
+const blockBytes = kernel.BlockBytes
+
+// mostKeys is how many keys are asked for or added in one go.
+const mostKeys = 8192
+
+// filter is one filter. It belongs to an epoch, and follows it from name to name as long
+// as this store gives the names.
+type filter struct {
+	*bloom.Hasher
+	store  *Store
+	epoch  epoch
+	plan   bloom.Plan
+	rate   float64 // asked for
+	paired kernel.Paired
+	shape  shape
+	named  atomic.Pointer[string]
+	gone   atomic.Bool // the name was dropped, or given to another filter
+
+	// The adds that were new are counted with the metadata. A count is sent with the
+	// next batch, so a process that crashes may leave one out.
+	known   atomic.Uint64 // the count at the servers, when last heard of
+	pending atomic.Int64  // not sent yet
+
+	// room is held for reading while keys are added for which there is room in any
+	// case, reserved in left; for writing by who has to know how many there are.
+	room sync.RWMutex
+	left atomic.Int64
+}
+
+func newFilter(s *Store, name string, e epoch, plan bloom.Plan, rate float64, hash bloom.Hasher, shape shape) *filter {
+	f := &filter{Hasher: &hash, store: s, epoch: e, plan: plan, rate: rate, shape: shape,
+		paired: kernel.Paired{Blocks: plan.Blocks, Rows: kernel.RowsFor(plan.Probes / 2)}}
+	f.setName(name)
+	return f
+}
+
+func (f *filter) name() string        { return *f.named.Load() }
+func (f *filter) setName(name string) { f.named.Store(&name) }
+
+// makeChunks makes all chunks, with all bits clear.
+func (f *filter) makeChunks(ctx context.Context) error {
+	n := f.shape.chunks()
+	for i := uint64(0); i < n; {
+		var calls []call
+		for ; i < n && len(calls) < pipelined; i++ {
+			id := rueidis.BinaryString(f.shape.id(f.epoch, i))
+			calls = append(calls, call{makeScript, []string{f.store.keys.chunk(f.epoch, i)}, []string{id, strconv.FormatUint(f.shape.bytesOf(i), 10)}})
+		}
+		replies, _ := f.store.do(ctx, calls)
+		for _, reply := range replies {
+			if err := reply.Error(); err != nil {
+				return explain(err)
+			}
+		}
+	}
+	return nil
+}
+
+// Add adds keys. In a filter that is nearly full it asks for each key that does not fit
+// whether it is there already.
+func (f *filter) Add(ctx context.Context, keys [][]byte, isNew []bool) (done int, err error) {
+	for done < len(keys) && err == nil {
+		part := keys[done:min(done+mostKeys, len(keys))]
+		var n int
+		n, err = f.addPart(ctx, part, isNew[done:][:len(part)])
+		done += n
+	}
+	return done, err
+}
+
+func (f *filter) addPart(ctx context.Context, keys [][]byte, isNew []bool) (done int, err error) {
+	if f.gone.Load() {
+		return 0, store.ErrNotFound
+	}
+	spans := f.spans(keys)
+	f.room.RLock()
+	if f.left.Add(-int64(len(keys))) >= 0 {
+		defer f.room.RUnlock()
+		return f.addSpans(ctx, spans, isNew)
+	}
+	f.room.RUnlock()
+	f.room.Lock()
+	defer f.room.Unlock()
+	defer func() { f.left.Store(int64(f.plan.Keys - min(f.items(), f.plan.Keys))) }()
+	for done < len(keys) && err == nil {
+		fit := f.plan.Keys - min(f.items(), f.plan.Keys)
+		if fit < uint64(len(keys)-done) { // others may have added, or what was counted was not new
+			if err = f.count(ctx); err != nil {
+				return done, err
+			}
+			fit = f.plan.Keys - min(f.items(), f.plan.Keys)
+		}
+		n := int(min(fit, uint64(len(keys)-done)))
+		if n == 0 {
+			rest := spans[done:]
+			if err = f.lookUp(ctx, rest, isNew[done:]); err != nil {
+				return done, err
+			}
+			seen := slices.Index(isNew[done:], false) // of those found
+			if seen < 0 {
+				seen = len(rest)
+			}
+			clear(isNew[done:])
+			if done += seen; done < len(keys) {
+				err = fmt.Errorf("%w: it holds the %d keys it was made for: make one that is larger", store.ErrFull, f.plan.Keys)
+			}
+			continue
+		}
+		n, err = f.addSpans(ctx, spans[done:][:n], isNew[done:][:n])
+		done += n
+	}
+	return done, err
+}
+
+func (f *filter) spans(keys [][]byte) []span {
+	spans := make([]span, len(keys))
+	for i, key := range keys {
+		spans[i] = f.shape.span(&f.paired, f.Hash(key))
+	}
+	return spans
+}
+
+// addSpans adds keys for which there is room.
+func (f *filter) addSpans(ctx context.Context, spans []span, isNew []bool) (done int, err error) {
+	if !f.store.config.CheckFirst {
+		return f.addMany(ctx, spans, nil, isNew)
+	}
+	if err := f.lookUp(ctx, spans, isNew); err != nil {
+		return 0, err
+	}
+	misses := make([]int, 0, len(spans))
+	for i, found := range isNew {
+		if !found {
+			misses = append(misses, i)
+		}
+		isNew[i] = false
+	}
+	if len(misses) == 0 {
+		return len(spans), nil
+	}
+	return f.addMany(ctx, spans, misses, isNew)
+}
+
+// addMany adds the spans that which lists, or all. Each chunk gets one call, with its
+// keys in order, so of equal keys the first is new.
+func (f *filter) addMany(ctx context.Context, spans []span, which []int, isNew []bool) (done int, err error) {
+	if which == nil {
+		which = make([]int, len(spans))
+		for i := range which {
+			which[i] = i
+		}
+	}
+	slices.SortStableFunc(which, func(a, b int) int {
+		return int(int64(spans[a].chunk) - int64(spans[b].chunk))
+	})
+	var calls []call
+	var ends []int // of each call's part of which
+	var bits []byte
+	for from := 0; from < len(which); {
+		chunk, end := spans[which[from]].chunk, from
+		bits = bits[:0]
+		for ; end < len(which) && spans[which[end]].chunk == chunk; end++ {
+			bits = spans[which[end]].appendBits(bits)
+		}
+		calls = append(calls, call{addScript, []string{f.store.keys.chunk(f.epoch, chunk)},
+			[]string{rueidis.BinaryString(f.shape.id(f.epoch, chunk)), string(bits)}})
+		ends = append(ends, end)
+		from = end
+	}
+	pending, name := f.pending.Swap(0), f.name()
+	replies, _ := f.store.do(ctx, append(calls, f.counting(name, pending)))
+	f.counted(pending, replies[len(calls)])
+	err = f.isNamed(ctx, name, replies[len(calls)].Error())
+	failed, from, added := len(spans), 0, 0 // failed: the first key that was not added
+	for i, end := range ends {
+		answers, wrong := replies[i].ToString()
+		if wrong == nil && len(answers) != end-from {
+			wrong = fmt.Errorf("%d answers for %d keys", len(answers), end-from)
+		}
+		for at, key := range which[from:end] {
+			isNew[key] = wrong == nil && answers[at] == '1'
+			if isNew[key] {
+				added++
+			}
+			if wrong != nil && key < failed {
+				failed = key
+				if err == nil {
+					err = explain(wrong)
+				}
+			}
+		}
+		from = end
+	}
+	f.pending.Add(int64(added))
+	if errors.Is(err, store.ErrNotFound) {
+		failed = 0
+	} else if err != nil && failed == len(spans) { // all are there, but perhaps not in the filter that has the name now
+		failed = 0
+	}
+	return failed, err
+}
+
+// counting is the call that counts keys and tells whether the name is still this
+// filter's.
+func (f *filter) counting(name string, keys int64) call {
+	return call{countScript, []string{f.store.keys.names, f.store.keys.meta(f.epoch)},
+		[]string{name, f.epoch.String(), strconv.FormatInt(keys, 10)}}
+}
+
+// counted notes what was counted, or that it was not.
+func (f *filter) counted(keys int64, reply rueidis.RedisResult) {
+	total, err := reply.AsInt64()
+	if err != nil {
+		f.pending.Add(keys)
+		return
+	}
+	for known := f.known.Load(); known < uint64(total) && !f.known.CompareAndSwap(known, uint64(total)); known = f.known.Load() {
+	}
+}
+
+// count sends what is not counted yet.
+func (f *filter) count(ctx context.Context) error {
+	if f.gone.Load() {
+		return store.ErrNotFound
+	}
+	keys, name := f.pending.Swap(0), f.name()
+	reply := f.store.call(ctx, f.counting(name, keys))
+	f.counted(keys, reply)
+	return f.isNamed(ctx, name, reply.Error())
+}
+
+// items is the number of adds that were new, as far as this process knows.
+func (f *filter) items() uint64 { return uint64(int64(f.known.Load()) + f.pending.Load()) }
+
+// isNamed returns an error unless the name was still this filter's when a server was
+// asked. err is nil, or a null if it was not, or the server's. This store may have given
+// the filter another name meanwhile.
+func (f *filter) isNamed(ctx context.Context, name string, err error) error {
+	for rueidis.IsRedisNil(err) {
+		f.store.naming.RLock() // a change by this store is complete
+		now := f.name()
+		f.store.naming.RUnlock()
+		if now == name || f.gone.Load() {
+			f.gone.Store(true)
+			f.store.forget(f)
+			return store.ErrNotFound
+		}
+		name = now
+		err = f.askName(ctx, name)
+	}
+	return explain(err)
+}
+
+// askName returns a null if the name is another filter's.
+func (f *filter) askName(ctx context.Context, name string) error {
+	return f.nameReply(f.store.client.Do(ctx, f.nameCommand(name)))
+}
+
+func (f *filter) nameCommand(name string) rueidis.Completed {
+	return f.store.client.B().Hget().Key(f.store.keys.names).Field(name).Build()
+}
+
+func (f *filter) nameReply(reply rueidis.RedisResult) error {
+	text, err := reply.ToString()
+	if err == nil && text != f.epoch.String() {
+		err = rueidis.Nil
+	}
+	return err
+}
+
+// Contains looks keys up.
+func (f *filter) Contains(ctx context.Context, keys [][]byte, found []bool) error {
+	for len(keys) > 0 {
+		n := min(mostKeys, len(keys))
+		if f.gone.Load() {
+			return store.ErrNotFound
+		}
+		if err := f.lookUp(ctx, f.spans(keys[:n]), found[:n]); err != nil {
+			return err
+		}
+		keys, found = keys[n:], found[n:]
+	}
+	return nil
+}
+
+// lookUp asks for the part of a block that has a key's bits, for each key.
+func (f *filter) lookUp(ctx context.Context, spans []span, found []bool) error {
+	name, keys := f.name(), map[uint64]string{}
+	commands := make([]rueidis.Completed, 0, len(spans)+1)
+	for _, s := range spans {
+		key := keys[s.chunk]
+		if key == "" {
+			key = f.store.keys.chunk(f.epoch, s.chunk)
+			keys[s.chunk] = key
+		}
+		commands = append(commands, f.store.client.B().Getrange().Key(key).Start(int64(s.offset)).End(int64(s.offset)+int64(s.length)-1).Build())
+	}
+	_, replies := f.store.do(ctx, nil, append(commands, f.nameCommand(name))...)
+	if err := f.isNamed(ctx, name, f.nameReply(replies[len(spans)])); err != nil {
+		return err
+	}
+	for i := range spans {
+		bytes, err := replies[i].ToString()
+		if err == nil && len(bytes) != spans[i].length {
+			err = fmt.Errorf("%w: chunk %d of the filter is gone, or too short: drop the filter and build it again, or push it from a file", ErrDamaged, spans[i].chunk)
+		} else {
+			err = explain(err)
+		}
+		if err != nil {
+			clear(found)
+			return err
+		}
+		found[i] = spans[i].isIn(bytes)
+	}
+	return nil
+}
+
+// Info asks a server for the number of keys.
+func (f *filter) Info() store.Info {
+	if errors.Is(f.count(f.store.ctx), store.ErrNotFound) {
+		return store.Info{}
+	}
+	items := f.items()
+	return store.Info{
+		Spec: store.Spec{
+			Kind:     store.Paired,
+			Capacity: f.plan.Keys,
+			Rate:     f.rate,
+			Public:   f.HashIdentity().Algorithm != bloom.SipHash,
+		},
+		Bytes: f.shape.takes(),
+		Items: items,
+		Room:  f.plan.Keys,
+		Layers: []store.Layer{{
+			Bytes: f.plan.Bytes(), Bits: f.plan.Bits, Probes: f.plan.Probes,
+			Capacity: f.plan.Keys, Items: items, Rate: f.plan.Rate,
+		}},
+	}
+}
+
+// reportChunks is how many chunks a report reads: 8 MiB of a large filter.
+const reportChunks = 8
+
+// Report reads some of the chunks.
+func (f *filter) Report() bloom.Report {
+	words, err := f.sample(f.store.ctx)
+	if err != nil {
+		return bloom.Report{}
+	}
+	r := bloom.Inside.ReportOf(f.plan, words)
+	r.Added = f.items()
+	return r
+}
+
+// sample returns blocks of the filter, all if they are few.
+func (f *filter) sample(ctx context.Context) (words []uint64, err error) {
+	if err := f.count(ctx); err != nil {
+		return nil, err
+	}
+	n := f.shape.chunks()
+	stride := (n + reportChunks - 1) / reportChunks
+	for i := uint64(0); i < n; i += stride {
+		bits, err := f.chunk(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		for at := 0; at < len(bits); at += 8 {
+			words = append(words, binary.LittleEndian.Uint64(bits[at:]))
+		}
+	}
+	return words, nil
+}
+
+// chunk returns the blocks of a chunk.
+func (f *filter) chunk(ctx context.Context, i uint64) ([]byte, error) {
+	text, err := f.store.client.Do(ctx, f.store.client.B().Get().Key(f.store.keys.chunk(f.epoch, i)).Build()).ToString()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return nil, explain(err)
+	}
+	if id := string(f.shape.id(f.epoch, i)); uint64(len(text)) != f.shape.bytesOf(i) || text[:len(id)] != id {
+		return nil, fmt.Errorf("%w: chunk %d of the filter is gone, or is another filter's: drop the filter and build it again, or push it from a file", ErrDamaged, i)
+	}
+	return []byte(text[chunkHead:]), nil
+}
+
+// Merge adds the keys of another filter of this store, chunk by chunk.
+func (f *filter) Merge(ctx context.Context, from store.Filter) error {
+	g, ok := from.(*filter)
+	switch {
+	case !ok || g.store != f.store:
+		return fmt.Errorf("%w: a filter of another store", errors.ErrUnsupported)
+	case f == g:
+		return f.count(ctx)
+	case f.plan.Blocks != g.plan.Blocks || f.plan.Probes != g.plan.Probes || f.shape != g.shape || f.HashIdentity() != g.HashIdentity():
+		return fmt.Errorf("%w: of other sizes, or other hashes", bloom.ErrUnlike)
+	}
+	if err := errors.Join(f.count(ctx), g.count(ctx)); err != nil {
+		return err
+	}
+	for i := range f.shape.chunks() {
+		bits, err := g.chunk(ctx, i)
+		if err == nil {
+			err = f.orChunk(ctx, i, bits)
+		}
+		if errors.Is(err, ErrDamaged) { // or dropped just now
+			err = errors.Join(f.count(ctx), g.count(ctx), err)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if r := f.Report(); r.Keys > float64(r.Added) {
+		f.pending.Add(int64(min(r.Keys, float64(f.plan.Keys))) - int64(r.Added))
+	}
+	return f.count(ctx)
+}
+
+// orChunk sets bits in a chunk.
+func (f *filter) orChunk(ctx context.Context, i uint64, bits []byte) error {
+	key := f.store.keys.chunk(f.epoch, i)
+	other := "{" + key + "}" // in the same slot
+	put := f.store.client.B().Setrange().Key(other).Offset(chunkHead).Value(rueidis.BinaryString(bits)).Build()
+	if err := f.store.client.Do(ctx, put).Error(); err != nil {
+		return explain(err)
+	}
+	return explain(f.store.call(ctx, call{orScript, []string{key, other}, []string{rueidis.BinaryString(f.shape.id(f.epoch, i))}}).Error())
+}
+
+// Dump, Load and Fold are not supported.
+func (f *filter) Dump(int64) (next int64, chunk []byte, err error) {
+	return 0, nil, f.unsupported("a filter on many machines is not dumped in chunks")
+}
+
+func (f *filter) Load(context.Context, int64, []byte) error {
+	return f.unsupported("a filter on many machines is not loaded in chunks")
+}
+
+func (f *filter) Fold(context.Context, uint64) error {
+	return f.unsupported("a filter on many machines is not folded")
+}
+
+func (f *filter) unsupported(why string) error {
+	if err := f.count(f.store.ctx); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %s", errors.ErrUnsupported, why)
+}

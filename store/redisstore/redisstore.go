@@ -1,0 +1,535 @@
+// Package redisstore keeps filters in Redis or Valkey: in a Cluster, a master with
+// replicas, or a single server. The servers need no module. They store, replicate and
+// move the bits; this package hashes keys, finds the place of their bits, and asks for
+// these alone. So a filter may be larger than the memory of any one node, and programs
+// on many machines share it:
+//
+//	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{"10.0.0.1:6379"}})
+//	...
+//	seen, err := redisstore.Open(ctx, client, "seen")
+//	isNew, err := seen.Add(ctx, url)
+//
+// [Store] is the [store.Store] of 'bloomery serve --store', whose filters these are.
+package redisstore
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/bloomery/bloom"
+	"github.com/bloomery/bloom/internal/filterfile"
+	"github.com/bloomery/bloom/store"
+	"github.com/redis/rueidis"
+)
+
+// DefaultPrefix begins the names of all keys that a store uses.
+const DefaultPrefix = "bloomery:"
+
+var (
+	// ErrDamaged: a part of a filter is missing, or is not what was stored there. Some
+	// of the filter's keys are lost, so it cannot say that a key is new.
+	ErrDamaged = errors.New("redisstore: damaged")
+
+	// ErrUnreachable: the servers did not answer, or cannot at the moment. Whether an
+	// add was done is unknown. Adding again does no harm, but the answer may be "seen".
+	ErrUnreachable = errors.New("redisstore: no answer")
+
+	// ErrSettings: the servers' settings would lose filters.
+	ErrSettings = errors.New("redisstore: unsafe settings")
+)
+
+// Config says where a store is.
+type Config struct {
+	Prefix string // of all keys; empty: DefaultPrefix
+
+	// Trusted: do not refuse servers whose settings lose data, or cannot be read.
+	Trusted bool
+
+	// CheckFirst: look keys up before adding them, and add those that are new. This is
+	// faster for a stream in which most keys repeat, and slower for others.
+	CheckFirst bool
+}
+
+// Store keeps filters in Redis or Valkey. Its filters are of kind [store.Paired] and of
+// fixed size: the bits of RedisBloom's kind would be spread over as many nodes as a key
+// has bits. Several stores, in any number of processes, may use the same servers and
+// prefix. All methods are safe for concurrent use.
+//
+// What it cannot do returns errors that wrap [errors.ErrUnsupported]: growth, windows,
+// plain values, names that expire, dumps, merges and folds.
+type Store struct {
+	client rueidis.Client
+	keys   keys
+	config Config
+	secret []byte
+
+	ctx  context.Context // ends with Close
+	stop context.CancelFunc
+	work sync.WaitGroup // deletes chunks
+
+	naming sync.RWMutex // held while names change their filters, see filter.moved
+	mu     sync.Mutex
+	opened map[string]*filter // by name; what another process has changed is found out when it is used
+}
+
+var _ store.Store = (*Store)(nil)
+
+// New returns the store that client's servers hold. The caller closes the client after
+// the store. The error wraps [ErrSettings], [ErrUnreachable], or is the server's.
+func New(ctx context.Context, client rueidis.Client, config Config) (*Store, error) {
+	if config.Prefix == "" {
+		config.Prefix = DefaultPrefix
+	}
+	if strings.ContainsAny(config.Prefix, "{}") {
+		return nil, fmt.Errorf("redisstore: the prefix %q has a brace: all keys with it might fall on one node", config.Prefix)
+	}
+	s := &Store{client: client, keys: keysOf(config.Prefix), config: config, opened: map[string]*filter{}}
+	if !config.Trusted {
+		if err := s.checkSettings(ctx); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.openSecret(ctx); err != nil {
+		return nil, err
+	}
+	s.ctx, s.stop = context.WithCancel(context.Background())
+	return s, nil
+}
+
+// openSecret reads the secret, or makes it.
+func (s *Store) openSecret(ctx context.Context) error {
+	secret := make([]byte, bloom.SecretBytes)
+	rand.Read(secret)
+	key := s.keys.secret()
+	replies := s.client.DoMulti(ctx,
+		s.client.B().Setnx().Key(key).Value(rueidis.BinaryString(secret)).Build(),
+		s.client.B().Get().Key(key).Build())
+	if err := replies[0].Error(); err != nil {
+		return explain(err)
+	}
+	text, err := replies[1].ToString()
+	if err != nil {
+		return explain(err)
+	}
+	if len(text) != bloom.SecretBytes {
+		return fmt.Errorf("%w: %s holds %d bytes, not a secret of %d", ErrDamaged, key, len(text), bloom.SecretBytes)
+	}
+	s.secret = []byte(text)
+	return nil
+}
+
+// Close ends the use of the servers. The filters stay.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	opened := s.opened
+	s.opened = map[string]*filter{}
+	s.mu.Unlock()
+	var err error
+	for _, f := range opened {
+		if counting := f.count(s.ctx); counting != nil && !errors.Is(counting, store.ErrNotFound) {
+			err = errors.Join(err, counting)
+		}
+	}
+	s.work.Wait()
+	s.stop()
+	return err
+}
+
+// explain wraps an error of the client or of a server.
+func explain(err error) error {
+	reply, ok := rueidis.IsRedisErr(err)
+	switch {
+	case err == nil:
+		return nil
+	case !ok:
+		return fmt.Errorf("%w: %w", ErrUnreachable, err)
+	case strings.HasPrefix(reply.Error(), chunkLost):
+		return fmt.Errorf("%w: a chunk of the filter is gone, or is another filter's: drop the filter and build it again, or push it from a file", ErrDamaged)
+	case strings.HasPrefix(reply.Error(), "OOM"):
+		return fmt.Errorf("%w: the servers have no memory left: %s", store.ErrMemory, reply)
+	}
+	for _, code := range []string{"CLUSTERDOWN", "MASTERDOWN", "LOADING", "TRYAGAIN", "READONLY", "MOVED", "ASK", "NOREPLICAS", "MISCONF", "BUSY"} {
+		if strings.HasPrefix(reply.Error(), code) {
+			return fmt.Errorf("%w: %w", ErrUnreachable, err)
+		}
+	}
+	return fmt.Errorf("redisstore: %w", err)
+}
+
+// Create makes a filter. All of its memory is taken at once.
+func (s *Store) Create(ctx context.Context, name string, spec store.Spec) (store.Filter, error) {
+	plan, hash, err := s.plan(spec)
+	if err != nil {
+		return nil, err
+	}
+	if taken, err := s.client.Do(ctx, s.client.B().Hexists().Key(s.keys.names).Field(name).Build()).AsBool(); err != nil {
+		return nil, explain(err)
+	} else if taken {
+		return nil, store.ErrExists
+	}
+	head, err := headOf(plan, hash.HashIdentity())
+	if err != nil {
+		return nil, err
+	}
+	f := newFilter(s, name, newEpoch(), plan, spec.Rate, hash, shapeOf(plan.Blocks))
+	err = f.makeChunks(ctx)
+	if err == nil {
+		err = explain(s.client.Do(ctx, s.client.B().Hset().Key(s.keys.meta(f.epoch)).FieldValue().
+			FieldValue("head", rueidis.BinaryString(head)).
+			FieldValue("rate", strconv.FormatFloat(spec.Rate, 'g', -1, 64)).
+			FieldValue("j", strconv.Itoa(f.shape.log)).
+			FieldValue("items", "0").Build()).Error())
+	}
+	if err == nil {
+		var first bool
+		first, err = s.client.Do(ctx, s.client.B().Hsetnx().Key(s.keys.names).Field(name).Value(f.epoch.String()).Build()).AsBool()
+		if err = explain(err); err == nil && !first {
+			err = store.ErrExists
+		}
+	}
+	if err != nil {
+		s.free(f.epoch, f.shape)
+		return nil, err
+	}
+	s.remember(f)
+	return f, nil
+}
+
+// plan sizes a filter.
+func (s *Store) plan(spec store.Spec) (plan bloom.Plan, hash bloom.Hasher, err error) {
+	refuse := func(what string) error { return fmt.Errorf("%w: %s", errors.ErrUnsupported, what) }
+	switch {
+	case spec.Kind == store.RedisBloom:
+		err = refuse("the bits of a key would lie on many nodes: use the layout PAIRED")
+	case spec.Kind != store.Paired:
+		err = refuse("a store of many machines holds paired filters of fixed size, not a " + spec.Kind.String())
+	case spec.Growth != 0:
+		err = refuse("a filter on many machines does not grow: reserve a larger one with NONSCALING, fill it, and exchange the names with BF.SWAP")
+	case !spec.Expires.IsZero():
+		err = refuse("names on many machines do not expire")
+	case spec.Level != store.StoreLevel:
+		err = refuse("how durable an add is, is a setting of the servers")
+	}
+	if err != nil {
+		return plan, hash, err
+	}
+	config := bloom.Config{Keys: spec.Capacity, Rate: spec.Rate}
+	if !spec.Public {
+		config.Secret = s.secret
+	}
+	if plan, err = config.Plan(); err == nil {
+		hash, err = bloom.NewHasher(0, config.Secret)
+	}
+	return plan, hash, err
+}
+
+func newEpoch() epoch {
+	var b [8]byte
+	rand.Read(b[:])
+	return epoch(binary.LittleEndian.Uint64(b[:]))
+}
+
+// Open returns the filter with that name. It asks a server only for a name that it does
+// not know.
+func (s *Store) Open(name []byte) (store.Filter, error) {
+	s.mu.Lock()
+	f := s.opened[string(name)]
+	s.mu.Unlock()
+	if f != nil {
+		return f, nil
+	}
+	f, err := s.find(s.ctx, string(name))
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// find reads what a name stands for.
+func (s *Store) find(ctx context.Context, name string) (*filter, error) {
+	text, err := s.client.Do(ctx, s.client.B().Hget().Key(s.keys.names).Field(name).Build()).ToString()
+	if rueidis.IsRedisNil(err) {
+		return nil, store.ErrNotFound
+	} else if err != nil {
+		return nil, explain(err)
+	}
+	e, err := parseEpoch(text)
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.read(ctx, name, e)
+	if err != nil {
+		return nil, err
+	}
+	s.remember(f)
+	return f, nil
+}
+
+// read reads a filter's metadata.
+func (s *Store) read(ctx context.Context, name string, e epoch) (*filter, error) {
+	fields, err := s.client.Do(ctx, s.client.B().Hmget().Key(s.keys.meta(e)).Field("head", "rate", "j", "items").Build()).AsStrSlice()
+	if err != nil {
+		return nil, explain(err)
+	}
+	damaged := func(what string) error { return fmt.Errorf("%w: %s: %s", ErrDamaged, s.keys.meta(e), what) }
+	if len(fields) != 4 || len(fields[0]) != filterfile.BodyOffset {
+		return nil, damaged("the filter's metadata are gone: drop it and build it again, or push it from a file")
+	}
+	file, err := filterfile.DecodeHead([]byte(fields[0]))
+	if err == nil {
+		err = file.MustHold(filterfile.KindFilter)
+	}
+	if err != nil {
+		return nil, damaged(err.Error())
+	}
+	rate, err := strconv.ParseFloat(fields[1], 64)
+	log, err2 := strconv.Atoi(fields[2])
+	items, err3 := strconv.ParseUint(fields[3], 10, 63)
+	if err := errors.Join(err, err2, err3); err != nil || !(rate > 0 && rate < 1) || log < leastChunk || log > mostChunk {
+		return nil, damaged("its fields cannot be read")
+	}
+	section := file.Sections[0]
+	plan := bloom.Plan{
+		Keys: file.Keys, Rate: file.Rate,
+		Bits: section.Blocks * 8 * blockBytes, Probes: int(section.Probes), Blocks: section.Blocks,
+		Layout: bloom.PairedLines,
+	}
+	hash := bloom.HashIdentity{Algorithm: bloom.HashAlgorithm(file.Hash.Algorithm), Key: file.Hash.Key}.Hasher()
+	if hash.NeedsSecret() {
+		if err := hash.SetSecret(s.secret); err != nil {
+			return nil, err
+		}
+	}
+	f := newFilter(s, name, e, plan, rate, hash, shape{plan.Blocks, log})
+	f.known.Store(items)
+	return f, nil
+}
+
+func (s *Store) remember(f *filter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opened[f.name()] = f
+}
+
+// forget is remember's opposite, unless the name has another filter by now.
+func (s *Store) forget(f *filter) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if name := f.name(); s.opened[name] == f {
+		delete(s.opened, name)
+	}
+}
+
+// Kind returns what the name stands for.
+func (s *Store) Kind(name []byte) (store.Kind, time.Time, error) {
+	has, err := s.client.Do(s.ctx, s.client.B().Hexists().Key(s.keys.names).Field(string(name)).Build()).AsBool()
+	if err != nil || !has {
+		return store.None, time.Time{}, explain(err)
+	}
+	return store.Paired, time.Time{}, nil
+}
+
+// Rename renames a filter.
+func (s *Store) Rename(ctx context.Context, from, to string) error {
+	s.naming.Lock()
+	defer s.naming.Unlock()
+	epochs, err := s.call(ctx, call{renameScript, []string{s.keys.names}, []string{from, to}}).AsStrSlice()
+	if rueidis.IsRedisNil(err) {
+		return store.ErrNotFound
+	} else if err != nil {
+		return explain(err)
+	}
+	if from == to || len(epochs) != 2 {
+		return nil
+	}
+	s.mu.Lock()
+	f, replaced := s.opened[from], s.opened[to]
+	delete(s.opened, from)
+	delete(s.opened, to)
+	if f != nil && f.epoch.String() == epochs[0] {
+		f.setName(to)
+		s.opened[to] = f
+	}
+	s.mu.Unlock()
+	if replaced != nil {
+		replaced.gone.Store(true)
+	}
+	return s.freeAll(ctx, epochs[1:])
+}
+
+// Swap exchanges the filters of two names.
+func (s *Store) Swap(ctx context.Context, a, b string) error {
+	s.naming.Lock()
+	defer s.naming.Unlock()
+	err := s.call(ctx, call{swapScript, []string{s.keys.names}, []string{a, b}}).Error()
+	if rueidis.IsRedisNil(err) {
+		return store.ErrNotFound
+	} else if err != nil {
+		return explain(err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ofA, ofB := s.opened[a], s.opened[b]
+	delete(s.opened, a)
+	delete(s.opened, b)
+	if ofA != nil {
+		ofA.setName(b)
+		s.opened[b] = ofA
+	}
+	if ofB != nil {
+		ofB.setName(a)
+		s.opened[a] = ofB
+	}
+	return nil
+}
+
+// Drop deletes the names. The memory is released in the background.
+func (s *Store) Drop(ctx context.Context, names ...string) (int, error) {
+	if len(names) == 0 {
+		return 0, nil
+	}
+	epochs, err := s.end(ctx, call{dropScript, []string{s.keys.names}, names})
+	return len(epochs), err
+}
+
+// Clear deletes all names.
+func (s *Store) Clear(ctx context.Context) error {
+	_, err := s.end(ctx, call{clearScript, []string{s.keys.names}, nil})
+	return err
+}
+
+// end calls a script that removes names and returns their epochs.
+func (s *Store) end(ctx context.Context, c call) ([]string, error) {
+	s.naming.Lock()
+	defer s.naming.Unlock()
+	epochs, err := s.call(ctx, c).AsStrSlice()
+	if err != nil {
+		return nil, explain(err)
+	}
+	ended := map[string]bool{}
+	for _, e := range epochs {
+		ended[e] = true
+	}
+	s.mu.Lock()
+	for name, f := range s.opened {
+		if ended[f.epoch.String()] {
+			f.gone.Store(true)
+			delete(s.opened, name)
+		}
+	}
+	s.mu.Unlock()
+	return epochs, s.freeAll(ctx, epochs)
+}
+
+// freeAll frees filters that have no name any more.
+func (s *Store) freeAll(ctx context.Context, epochs []string) error {
+	for _, text := range epochs {
+		if text == "" {
+			continue
+		}
+		e, err := parseEpoch(text)
+		if err != nil {
+			return err
+		}
+		f, err := s.read(ctx, "", e)
+		if errors.Is(err, ErrDamaged) || errors.Is(err, bloom.ErrSecret) {
+			continue // fsck finds its chunks
+		} else if err != nil {
+			return err
+		}
+		s.free(e, f.shape)
+	}
+	return nil
+}
+
+// free deletes a filter's metadata and, in the background, its chunks.
+func (s *Store) free(e epoch, shape shape) {
+	s.work.Go(func() {
+		b := s.client.B
+		commands := []rueidis.Completed{b().Unlink().Key(s.keys.meta(e)).Build()}
+		for i := range shape.chunks() {
+			commands = append(commands, b().Unlink().Key(s.keys.chunk(e, i)).Build())
+			if len(commands) == pipelined || i == shape.chunks()-1 {
+				s.client.DoMulti(s.ctx, commands...) // what is left by an error, fsck finds
+				commands = commands[:0]
+			}
+		}
+	})
+}
+
+// pipelined is the number of large commands that are under way at a time.
+const pipelined = 128
+
+// List returns some names.
+func (s *Store) List(cursor uint64, count int) (names []string, next uint64, err error) {
+	next = cursor
+	for {
+		entry, err := s.client.Do(s.ctx, s.client.B().Hscan().Key(s.keys.names).Cursor(next).Count(int64(count)).Build()).AsScanEntry()
+		if err != nil {
+			return nil, 0, explain(err)
+		}
+		for i := 0; i < len(entry.Elements); i += 2 {
+			names = append(names, entry.Elements[i])
+		}
+		if next = entry.Cursor; next == 0 || len(names) >= count {
+			return names, next, nil
+		}
+	}
+}
+
+// Len returns the number of names.
+func (s *Store) Len() (int, error) {
+	n, err := s.client.Do(s.ctx, s.client.B().Hlen().Key(s.keys.names).Build()).AsInt64()
+	return int(min(n, math.MaxInt)), explain(err)
+}
+
+// Usage returns zeros: the memory is the servers', who know.
+func (s *Store) Usage() (bytes, limit uint64) { return 0, 0 }
+
+// Commit returns at once: an add that was answered is as durable as the servers'
+// settings say.
+func (s *Store) Commit(context.Context) error { return nil }
+
+// OnEnd does nothing: no name expires.
+func (s *Store) OnEnd(func(name string)) {}
+
+// Load, Set, Get and Expire are not supported.
+func (s *Store) Load(context.Context, string, []byte) (store.Filter, error) {
+	return nil, fmt.Errorf("%w: a filter on many machines is not loaded in chunks", errors.ErrUnsupported)
+}
+
+func (s *Store) Set(context.Context, string, []byte) error {
+	return fmt.Errorf("%w: only filters are kept on many machines", errors.ErrUnsupported)
+}
+
+func (s *Store) Get(name []byte) ([]byte, error) {
+	kind, _, err := s.Kind(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case kind == store.None:
+		return nil, store.ErrNotFound
+	}
+	return nil, store.ErrWrongKind
+}
+
+func (s *Store) Expire(ctx context.Context, name string, at time.Time) error {
+	kind, _, err := s.Kind([]byte(name))
+	switch {
+	case err != nil:
+		return err
+	case kind == store.None:
+		return store.ErrNotFound
+	case at.IsZero():
+		return nil
+	}
+	return fmt.Errorf("%w: names on many machines do not expire", errors.ErrUnsupported)
+}
