@@ -167,21 +167,25 @@ func (b *batch) flush() {
 
 // flushExists executes a run of BF.EXISTS. A name without a filter has no keys.
 func (b *batch) flushExists() {
-	s := b.server
-	filter, err := s.store.Open(b.name)
-	if err == nil {
-		err = filter.Contains(s.ctx, b.keys, b.answers)
-		if errors.Is(err, store.ErrNotFound) { // dropped just now
-			clear(b.answers)
-		} else if err != nil {
-			for _, reply := range b.replies {
-				b.tally.failRun(b.kind, reply.list)
-				reply.client.storeError(err)
-			}
-			return
+	err := store.ErrNotFound
+	for range 2 { // dropped just now: the name may have a new filter
+		var filter store.Filter
+		if filter, err = b.server.store.Open(b.name); err != nil {
+			break
 		}
-	} else {
+		if err = filter.Contains(b.server.ctx, b.keys, b.answers); !errors.Is(err, store.ErrNotFound) {
+			break
+		}
+	}
+	switch {
+	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrWrongKind):
 		clear(b.answers)
+	case err != nil:
+		for _, reply := range b.replies {
+			b.tally.failRun(b.kind, reply.list)
+			reply.client.storeError(err)
+		}
+		return
 	}
 	at := 0
 	for _, reply := range b.replies {

@@ -180,7 +180,7 @@ func (s *Server) accept(conn net.Conn) {
 	}
 	c := s.newClient(conn)
 	ok := false
-	if s.config.TLS == nil {
+	if _, remote := s.store.(store.Remote); s.config.TLS == nil && !remote {
 		c.transport, ok = s.newSocket(c, conn)
 	}
 	if !ok {

@@ -12,7 +12,7 @@ import (
 )
 
 // A stream serves one connection with a goroutine of its own, where there are no event
-// loops, and under TLS. The commands of one read are a batch.
+// loops, under TLS, and if the store is on other machines. The commands of one read are a batch.
 type stream struct {
 	client *Client
 	conn   net.Conn

@@ -3,7 +3,7 @@ package store
 import "context"
 
 // Optional abilities of a [Store]. A server asks for them by type assertion, and
-// manages without those that a store lacks. [Local] has all of them.
+// manages without those that a store lacks. [Local] has all of them but Remote.
 
 // A Statistician counts the work it does to make adds durable.
 type Statistician interface {
@@ -33,6 +33,12 @@ type Grantor interface {
 type Grouper interface {
 	GroupNames(of func(name string) (group int))
 	LenOf(group int) int
+}
+
+// A Remote store keeps its filters elsewhere, and its calls wait for a network. A server
+// gives each connection a goroutine of its own, so that they wait at the same time.
+type Remote interface {
+	Remote()
 }
 
 // A Randomizer picks a name, each with the same probability, and returns false if there

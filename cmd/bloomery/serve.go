@@ -29,6 +29,7 @@ const shutdownTime = 10 * time.Second
 
 type serveOptions struct {
 	listen, data           string
+	store                  storeOptions
 	durability, layout     string
 	memory                 human.SizeFlag
 	password, readPassword string // files
@@ -49,8 +50,9 @@ func newServe() *cobra.Command {
 need, so that programs written for them work unchanged. The filters are
 RedisBloom's own, bit for bit, unless --layout or BF.RESERVE says otherwise.
 
-Without --data, filters are lost when the server stops. Without --password-file
-it serves this machine only. SIGINT, SIGTERM, SIGHUP and the command SHUTDOWN stop
+Without --data, filters are lost when the server stops. With --store, they are
+kept in Redis or Valkey, which several servers can share; see docs/cluster.md.
+Without --password-file it serves this machine only. SIGINT, SIGTERM, SIGHUP and the command SHUTDOWN stop
 it after the requests received so far are answered.`,
 		Example: `  bloomery serve --data /var/lib/bloomery
   redis-cli -p 6380 BF.ADD seen https://example.com/`,
@@ -75,6 +77,7 @@ it after the requests received so far are answered.`,
 	f.Var(&o.payload, "payload-bytes", "the largest filter that DUMP and RESTORE move (default 512MiB)")
 	f.Var(&o.buffers, "buffer-bytes", "the most memory for the buffers of all connections (default 1GiB, at most half of --memory)")
 	f.IntVar(&o.loops, "loops", 0, "`N` event loops; 0: one for every two cores")
+	o.store.add(cmd)
 	o.web.add(cmd)
 	cmd.RegisterFlagCompletionFunc("durability", fixed("always", "everysec", "none"))
 	cmd.RegisterFlagCompletionFunc("layout", fixed("redisbloom", "paired"))
@@ -88,6 +91,9 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	if err := o.check(); err != nil {
 		return err
 	}
+	if err := o.checkStore(cmd); err != nil {
+		return err
+	}
 	log := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
 	config, err := o.config(log)
 	if err != nil {
@@ -99,6 +105,9 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	}
 	if err := checkData(o.data); err != nil {
 		return err
+	}
+	if o.store.used() {
+		return o.serveStore(cmd, config)
 	}
 	o.setCeiling(log)
 	defer boundHeap(uint64(o.memory))()

@@ -20,7 +20,7 @@ import (
 
 // Server is a running server.
 type Server struct {
-	Address string
+	Address string // host:port
 	port    int
 	dir     string
 	args    []string
@@ -142,6 +142,9 @@ func (s *Server) Restart(t testing.TB) {
 		}
 	}
 }
+
+// Port is the port of its address.
+func (s *Server) Port() int { return s.port }
 
 // Kill is kill -9.
 func (s *Server) Kill() {

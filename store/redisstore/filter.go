@@ -271,7 +271,7 @@ func (f *filter) isNamed(ctx context.Context, name string, err error) error {
 
 // askName returns a null if the name is another filter's.
 func (f *filter) askName(ctx context.Context, name string) error {
-	return f.nameReply(f.store.client.Do(ctx, f.nameCommand(name)))
+	return f.nameReply(f.store.ask(ctx, f.nameCommand(name)))
 }
 
 func (f *filter) nameCommand(name string) rueidis.Completed {
@@ -391,7 +391,7 @@ func (f *filter) sample(ctx context.Context) (words []uint64, err error) {
 
 // chunk returns the blocks of a chunk.
 func (f *filter) chunk(ctx context.Context, i uint64) ([]byte, error) {
-	text, err := f.store.client.Do(ctx, f.store.client.B().Get().Key(f.store.keys.chunk(f.epoch, i)).Build()).ToString()
+	text, err := f.store.ask(ctx, f.store.client.B().Get().Key(f.store.keys.chunk(f.epoch, i)).Build()).ToString()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return nil, explain(err)
 	}
@@ -438,7 +438,7 @@ func (f *filter) orChunk(ctx context.Context, i uint64, bits []byte) error {
 	key := f.store.keys.chunk(f.epoch, i)
 	other := "{" + key + "}" // in the same slot
 	put := f.store.client.B().Setrange().Key(other).Offset(chunkHead).Value(rueidis.BinaryString(bits)).Build()
-	if err := f.store.client.Do(ctx, put).Error(); err != nil {
+	if err := f.store.ask(ctx, put).Error(); err != nil {
 		return explain(err)
 	}
 	return explain(f.store.call(ctx, call{orScript, []string{key, other}, []string{rueidis.BinaryString(f.shape.id(f.epoch, i))}}).Error())

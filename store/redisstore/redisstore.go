@@ -53,6 +53,11 @@ type Config struct {
 	// Trusted: do not refuse servers whose settings lose data, or cannot be read.
 	Trusted bool
 
+	// Timeout is how long to wait for answers, while servers are down or replaced, before
+	// it is an error; zero: ten seconds. Only questions are asked again meanwhile. An add
+	// fails when its server does, as it may have been done.
+	Timeout time.Duration
+
 	// CheckFirst: look keys up before adding them, and add those that are new. This is
 	// faster for a stream in which most keys repeat, and slower for others.
 	CheckFirst bool
@@ -80,13 +85,19 @@ type Store struct {
 	opened map[string]*filter // by name; what another process has changed is found out when it is used
 }
 
-var _ store.Store = (*Store)(nil)
+var _ interface {
+	store.Store
+	store.Remote
+} = (*Store)(nil)
 
 // New returns the store that client's servers hold. The caller closes the client after
 // the store. The error wraps [ErrSettings], [ErrUnreachable], or is the server's.
 func New(ctx context.Context, client rueidis.Client, config Config) (*Store, error) {
 	if config.Prefix == "" {
 		config.Prefix = DefaultPrefix
+	}
+	if config.Timeout == 0 {
+		config.Timeout = 10 * time.Second
 	}
 	if strings.ContainsAny(config.Prefix, "{}") {
 		return nil, fmt.Errorf("redisstore: the prefix %q has a brace: all keys with it might fall on one node", config.Prefix)
@@ -109,7 +120,7 @@ func (s *Store) openSecret(ctx context.Context) error {
 	secret := make([]byte, bloom.SecretBytes)
 	rand.Read(secret)
 	key := s.keys.secret()
-	replies := s.client.DoMulti(ctx,
+	_, replies := s.do(ctx, nil,
 		s.client.B().Setnx().Key(key).Value(rueidis.BinaryString(secret)).Build(),
 		s.client.B().Get().Key(key).Build())
 	if err := replies[0].Error(); err != nil {
@@ -170,7 +181,7 @@ func (s *Store) Create(ctx context.Context, name string, spec store.Spec) (store
 	if err != nil {
 		return nil, err
 	}
-	if taken, err := s.client.Do(ctx, s.client.B().Hexists().Key(s.keys.names).Field(name).Build()).AsBool(); err != nil {
+	if taken, err := s.ask(ctx, s.client.B().Hexists().Key(s.keys.names).Field(name).Build()).AsBool(); err != nil {
 		return nil, explain(err)
 	} else if taken {
 		return nil, store.ErrExists
@@ -182,7 +193,7 @@ func (s *Store) Create(ctx context.Context, name string, spec store.Spec) (store
 	f := newFilter(s, name, newEpoch(), plan, spec.Rate, hash, shapeOf(plan.Blocks))
 	err = f.makeChunks(ctx)
 	if err == nil {
-		err = explain(s.client.Do(ctx, s.client.B().Hset().Key(s.keys.meta(f.epoch)).FieldValue().
+		err = explain(s.ask(ctx, s.client.B().Hset().Key(s.keys.meta(f.epoch)).FieldValue().
 			FieldValue("head", rueidis.BinaryString(head)).
 			FieldValue("rate", strconv.FormatFloat(spec.Rate, 'g', -1, 64)).
 			FieldValue("j", strconv.Itoa(f.shape.log)).
@@ -190,7 +201,7 @@ func (s *Store) Create(ctx context.Context, name string, spec store.Spec) (store
 	}
 	if err == nil {
 		var first bool
-		first, err = s.client.Do(ctx, s.client.B().Hsetnx().Key(s.keys.names).Field(name).Value(f.epoch.String()).Build()).AsBool()
+		first, err = s.ask(ctx, s.client.B().Hsetnx().Key(s.keys.names).Field(name).Value(f.epoch.String()).Build()).AsBool()
 		if err = explain(err); err == nil && !first {
 			err = store.ErrExists
 		}
@@ -255,7 +266,7 @@ func (s *Store) Open(name []byte) (store.Filter, error) {
 
 // find reads what a name stands for.
 func (s *Store) find(ctx context.Context, name string) (*filter, error) {
-	text, err := s.client.Do(ctx, s.client.B().Hget().Key(s.keys.names).Field(name).Build()).ToString()
+	text, err := s.ask(ctx, s.client.B().Hget().Key(s.keys.names).Field(name).Build()).ToString()
 	if rueidis.IsRedisNil(err) {
 		return nil, store.ErrNotFound
 	} else if err != nil {
@@ -275,7 +286,7 @@ func (s *Store) find(ctx context.Context, name string) (*filter, error) {
 
 // read reads a filter's metadata.
 func (s *Store) read(ctx context.Context, name string, e epoch) (*filter, error) {
-	fields, err := s.client.Do(ctx, s.client.B().Hmget().Key(s.keys.meta(e)).Field("head", "rate", "j", "items").Build()).AsStrSlice()
+	fields, err := s.ask(ctx, s.client.B().Hmget().Key(s.keys.meta(e)).Field("head", "rate", "j", "items").Build()).AsStrSlice()
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -330,7 +341,7 @@ func (s *Store) forget(f *filter) {
 
 // Kind returns what the name stands for.
 func (s *Store) Kind(name []byte) (store.Kind, time.Time, error) {
-	has, err := s.client.Do(s.ctx, s.client.B().Hexists().Key(s.keys.names).Field(string(name)).Build()).AsBool()
+	has, err := s.ask(s.ctx, s.client.B().Hexists().Key(s.keys.names).Field(string(name)).Build()).AsBool()
 	if err != nil || !has {
 		return store.None, time.Time{}, explain(err)
 	}
@@ -458,7 +469,7 @@ func (s *Store) free(e epoch, shape shape) {
 		for i := range shape.chunks() {
 			commands = append(commands, b().Unlink().Key(s.keys.chunk(e, i)).Build())
 			if len(commands) == pipelined || i == shape.chunks()-1 {
-				s.client.DoMulti(s.ctx, commands...) // what is left by an error, fsck finds
+				s.do(s.ctx, nil, commands...) // what is left by an error, fsck finds
 				commands = commands[:0]
 			}
 		}
@@ -472,7 +483,7 @@ const pipelined = 128
 func (s *Store) List(cursor uint64, count int) (names []string, next uint64, err error) {
 	next = cursor
 	for {
-		entry, err := s.client.Do(s.ctx, s.client.B().Hscan().Key(s.keys.names).Cursor(next).Count(int64(count)).Build()).AsScanEntry()
+		entry, err := s.ask(s.ctx, s.client.B().Hscan().Key(s.keys.names).Cursor(next).Count(int64(count)).Build()).AsScanEntry()
 		if err != nil {
 			return nil, 0, explain(err)
 		}
@@ -487,7 +498,7 @@ func (s *Store) List(cursor uint64, count int) (names []string, next uint64, err
 
 // Len returns the number of names.
 func (s *Store) Len() (int, error) {
-	n, err := s.client.Do(s.ctx, s.client.B().Hlen().Key(s.keys.names).Build()).AsInt64()
+	n, err := s.ask(s.ctx, s.client.B().Hlen().Key(s.keys.names).Build()).AsInt64()
 	return int(min(n, math.MaxInt)), explain(err)
 }
 
@@ -498,12 +509,15 @@ func (s *Store) Usage() (bytes, limit uint64) { return 0, 0 }
 // settings say.
 func (s *Store) Commit(context.Context) error { return nil }
 
+// Remote makes it a [store.Remote].
+func (s *Store) Remote() {}
+
 // OnEnd does nothing: no name expires.
 func (s *Store) OnEnd(func(name string)) {}
 
 // Load, Set, Get and Expire are not supported.
 func (s *Store) Load(context.Context, string, []byte) (store.Filter, error) {
-	return nil, fmt.Errorf("%w: a filter on many machines is not loaded in chunks", errors.ErrUnsupported)
+	return nil, fmt.Errorf("%w: a filter on many machines is not loaded in chunks, and is paired and of fixed size: use LAYOUT PAIRED and NONSCALING", errors.ErrUnsupported)
 }
 
 func (s *Store) Set(context.Context, string, []byte) error {

@@ -166,6 +166,8 @@ func (c call) build(b rueidis.Builder, whole bool) rueidis.Completed {
 // do sends plain commands and calls, each node's in one go, and returns the replies: of
 // the calls first.
 func (s *Store) do(ctx context.Context, calls []call, plain ...rueidis.Completed) (ofCalls, ofPlain []rueidis.RedisResult) {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
 	commands := make([]rueidis.Completed, 0, len(calls)+len(plain))
 	for _, c := range calls {
 		commands = append(commands, c.build(s.client.B(), false))
@@ -191,5 +193,11 @@ func (s *Store) do(ctx context.Context, calls []call, plain ...rueidis.Completed
 
 func (s *Store) call(ctx context.Context, c call) rueidis.RedisResult {
 	replies, _ := s.do(ctx, []call{c})
+	return replies[0]
+}
+
+// ask sends one command.
+func (s *Store) ask(ctx context.Context, command rueidis.Completed) rueidis.RedisResult {
+	_, replies := s.do(ctx, nil, command)
 	return replies[0]
 }

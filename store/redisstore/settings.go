@@ -19,6 +19,8 @@ var needed = []struct{ name, value, otherwise string }{
 // checkSettings asks every server for its settings. The error has the command that
 // mends each.
 func (s *Store) checkSettings(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
 	var wrong []string
 	nodes := s.client.Nodes()
 	for _, address := range slices.Sorted(maps.Keys(nodes)) {
