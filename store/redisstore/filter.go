@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/kernel"
@@ -17,6 +18,9 @@ import (
 )
 
 const blockBytes = kernel.BlockBytes
+
+// countTime is how long a count may wait for the next batch of adds.
+const countTime = 100 * time.Millisecond
 
 // mostKeys is how many keys are asked for or added in one go.
 const mostKeys = 8192
@@ -35,9 +39,10 @@ type filter struct {
 	gone   atomic.Bool // the name was dropped, or given to another filter
 
 	// The adds that were new are counted with the metadata. A count is sent with the
-	// next batch, so a process that crashes may leave one out.
-	known   atomic.Uint64 // the count at the servers, when last heard of
-	pending atomic.Int64  // not sent yet
+	// next batch, or a moment later, so a process that crashes may leave one out.
+	known    atomic.Uint64 // the count at the servers, when last heard of
+	pending  atomic.Int64  // not sent yet
+	counting atomic.Bool   // it will be sent
 
 	// room is held for reading while keys are added for which there is room in any
 	// case, reserved in left; for writing by who has to know how many there are.
@@ -186,7 +191,7 @@ func (f *filter) addMany(ctx context.Context, spans []span, which []int, isNew [
 		from = end
 	}
 	pending, name := f.pending.Swap(0), f.name()
-	replies, _ := f.store.do(ctx, append(calls, f.counting(name, pending)))
+	replies, _ := f.store.do(ctx, append(calls, f.countCall(name, pending)))
 	f.counted(pending, replies[len(calls)])
 	err = f.isNamed(ctx, name, replies[len(calls)].Error())
 	failed, from, added := len(spans), 0, 0 // failed: the first key that was not added
@@ -209,7 +214,14 @@ func (f *filter) addMany(ctx context.Context, spans []span, which []int, isNew [
 		}
 		from = end
 	}
-	f.pending.Add(int64(added))
+	if f.pending.Add(int64(added)); added > 0 && !f.counting.Swap(true) {
+		time.AfterFunc(countTime, func() {
+			f.counting.Store(false)
+			if f.pending.Load() > 0 {
+				f.count(f.store.ctx)
+			}
+		})
+	}
 	if errors.Is(err, store.ErrNotFound) {
 		failed = 0
 	} else if err != nil && failed == len(spans) { // all are there, but perhaps not in the filter that has the name now
@@ -218,9 +230,9 @@ func (f *filter) addMany(ctx context.Context, spans []span, which []int, isNew [
 	return failed, err
 }
 
-// counting is the call that counts keys and tells whether the name is still this
+// countCall is the call that counts keys and tells whether the name is still this
 // filter's.
-func (f *filter) counting(name string, keys int64) call {
+func (f *filter) countCall(name string, keys int64) call {
 	return call{countScript, []string{f.store.keys.names, f.store.keys.meta(f.epoch)},
 		[]string{name, f.epoch.String(), strconv.FormatInt(keys, 10)}}
 }
@@ -242,7 +254,7 @@ func (f *filter) count(ctx context.Context) error {
 		return store.ErrNotFound
 	}
 	keys, name := f.pending.Swap(0), f.name()
-	reply := f.store.call(ctx, f.counting(name, keys))
+	reply := f.store.call(ctx, f.countCall(name, keys))
 	f.counted(keys, reply)
 	return f.isNamed(ctx, name, reply.Error())
 }
