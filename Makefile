@@ -65,13 +65,14 @@ compiler:
 	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y gcc libc6-dev; \
 	works || { echo "make test: still no working C compiler: 'go env CC' must name one that finds stdlib.h" >&2; exit 1; }
 
-# The clients redis-cli and redis-benchmark, which test the server. Their package does
-# not contain redis-server.
+# The clients redis-cli and redis-benchmark, which test the server, and redis-server,
+# which tests the store on other machines. In Debian redis-tools has all three: its
+# redis-check-rdb is redis-server, under another name (internal/redistest).
 redis:
-	@command -v redis-cli >/dev/null && command -v redis-benchmark >/dev/null && exit 0; \
-	echo "== no redis-cli or redis-benchmark, which test the server: installing redis-tools with apt-get"; \
+	@command -v redis-cli >/dev/null && command -v redis-benchmark >/dev/null && { command -v redis-server || command -v redis-check-rdb; } >/dev/null && exit 0; \
+	echo "== no redis-cli, redis-benchmark or redis-server, which the tests use: installing redis-tools with apt-get"; \
 	if ! command -v apt-get >/dev/null; then \
-		echo "make test: no redis-cli and no apt-get: install redis-cli and redis-benchmark, then try again" >&2; exit 1; \
+		echo "make test: no redis-cli and no apt-get: install redis-cli, redis-benchmark and redis-server, then try again" >&2; exit 1; \
 	elif [ "$$(id -u)" = 0 ]; then sudo=; \
 	elif command -v sudo >/dev/null; then sudo=sudo; \
 	else \
@@ -98,7 +99,7 @@ vet:
 # first, here and in unit, because they often wait: other packages run meanwhile.
 # NOTRACED are tests of these packages that use one goroutine, or repeat the same steps
 # thousands of times, and would take longest. make race-all runs them.
-RACED    = ./server ./store . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom
+RACED    = ./server ./store . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom ./store/redisstore
 NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick|RestoreIsGranted|TrackingTable|HalfClosed|^TestModel$$|FullFileSystem|LoadSyncs|LoadInPieces|LocalInDirectory/none|^TestWriteLive$$
 
 # TWINS are the packages that run different code without assembly, themselves or in a

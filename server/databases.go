@@ -81,7 +81,7 @@ func (s *Server) eachName(yield func(name string) bool) error {
 	}
 }
 
-// allNames is eachName for who can do nothing about an error.
+// allNames is eachName for a caller that can do nothing about an error.
 func (s *Server) allNames(yield func(name string) bool) { s.eachName(yield) }
 
 // allNames is eachName for a command, which fails if there is an error.

@@ -8,7 +8,7 @@ import (
 // libraryPrefix matches the prefix of the library's errors, which means nothing to users
 // of the tool or clients of the server. A file name may end like a prefix, so the match
 // includes what precedes it.
-var libraryPrefix = regexp.MustCompile(`(^|: )(?:(?:bloom|interop|redisbloom|store): )+`)
+var libraryPrefix = regexp.MustCompile(`(^|: )(?:(?:bloom|interop|redisbloom|redisstore|store): )+`)
 
 // TrimPrefixes removes the names of the library's packages from an error's text.
 func TrimPrefixes(text string) string { return libraryPrefix.ReplaceAllString(text, "$1") }

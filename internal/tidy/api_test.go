@@ -22,6 +22,8 @@ var apiPackages = map[string]string{
 	"interop":    "interop",
 	"redisbloom": "redisbloom",
 	"store":      "store",
+
+	"store/redisstore": "redisstore",
 }
 
 // TestAPI holds the exported API against api/*.txt, so that no change of it goes

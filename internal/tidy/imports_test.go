@@ -62,7 +62,10 @@ var policy = []room{
 	{dir: "redisbloom", may: atEngine},
 	{dir: "interop", may: atStore},
 	{dir: "store", may: atStore},
+	// The one store that talks to other machines.
+	{dir: "store/redisstore", may: append([]string{"github.com/redis/rueidis"}, atServer...)},
 	{dir: "store/storetest", may: atServer},
+	{dir: "internal/redistest", may: []string{"std"}},
 	{dir: "internal/resp", may: []string{"std"}},
 	{dir: "server", may: append([]string{"internal/human", "internal/resp", "github.com/prometheus/client_golang"}, atServer...)},
 	{dir: "cmd/bloomery", may: []string{"everything"}},

@@ -45,7 +45,7 @@ type filter struct {
 	counting atomic.Bool   // it will be sent
 
 	// room is held for reading while keys are added for which there is room in any
-	// case, reserved in left; for writing by who has to know how many there are.
+	// case, reserved in left; for writing while it is found out how many there are.
 	room sync.RWMutex
 	left atomic.Int64
 }

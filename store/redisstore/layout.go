@@ -33,8 +33,8 @@ import (
 // as short as its blocks.
 //
 // The epoch is a random number that a filter keeps for life, whatever its name. A filter
-// that takes another's name has another epoch, so whoever still has the old one finds
-// its chunks gone, and never bits that are not the filter's.
+// that takes another's name has another epoch, so a process that still has the old one
+// finds its chunks gone, and never bits that are not the filter's.
 const (
 	chunkHead    = 480
 	chunkSlack   = 32 // bytes by which a chunk is below a power of two
