@@ -2,6 +2,7 @@
 # Missing tools are installed where possible, and announced first. Variables can be set on the command line: make fuzz FUZZTIME=10s
 
 GO        ?= go
+TEST       = $(GO) test -vet=off#  the stage vet has looked at all packages
 FUZZTIME  ?= 1m
 RACEFLAGS ?=#         more flags for the race stage, such as -short
 BENCHFLAGS ?=#        flags for make bench and its relatives, such as '-n 1e6 -rounds 3'; see bench/main.go
@@ -9,6 +10,7 @@ TIMEOUT   ?= 20m#     for the tests of one package: only a hang should reach it
 GIB       ?= 1#       for make bench-latency: size of the filters
 CYCLES    ?= 1000#    for make crash: kills at each durability level
 POWERCUTS ?= 50000#   for make power-simulated
+FAILOVERS ?= 2#       for make failover: how often each failure happens
 CUTS      ?= 60#      for make power: power cuts at each level
 PORTABLE  ?= Golden|Everywhere|Processor|Pinned|Vectors|SaveLoad|UpdateGap|UpdateRefuses|UpdateNoRoom|OpenUpdate|OpenScalable|Formula|Sizing|LogNearest#  for make other-processors
 SOAKTIME  ?= 10m#     for make soak: time of each load
@@ -19,7 +21,7 @@ RACETIME  ?= 40m#     the same with the race detector, which is several times sl
 # The stages of `make test` run in order, even with -j, so that their outputs do not
 # mix.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -95,12 +97,12 @@ vet:
 #
 # RACED are the packages that use several goroutines: code on one goroutine has no data
 # races. The race detector makes tests ten times slower and compiles the standard
-# library again, which is a large part of a cold run. The server and the store come
+# library again, which is a large part of a cold run. The stores and the server come
 # first, here and in unit, because they often wait: other packages run meanwhile.
 # NOTRACED are tests of these packages that use one goroutine, or repeat the same steps
 # thousands of times, and would take longest. make race-all runs them.
-RACED    = ./server ./store . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom ./store/redisstore
-NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick|RestoreIsGranted|TrackingTable|HalfClosed|^TestModel$$|FullFileSystem|LoadSyncs|LoadInPieces|LocalInDirectory/none|^TestWriteLive$$|ChunkLost|ClusterDown|TestChunks$$|Refusals|GatewayWithout|TestStore$$/Single|TestStore$$/Cluster,
+RACED    = ./store/redisstore ./server ./store . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom
+NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick|RestoreIsGranted|TrackingTable|HalfClosed|^TestModel$$|FullFileSystem|LoadSyncs|LoadInPieces|PushPull|LocalInDirectory/none|^TestWriteLive$$|ChunkLost|ClusterDown|TestChunks$$|Refusals|GatewayWithout|TestStore$$/Single|TestStore$$/Cluster,
 
 # TWINS are the packages that run different code without assembly, themselves or in a
 # package they import.
@@ -116,22 +118,22 @@ SLOW  ?= Rate|Truncated|EveryByte|AtItsLimit|OneWinner|LayersFitInto|WindowVerbs
 
 unit:
 	@echo "== go test, with the long tests"
-	@BLOOMERY_TESTS=all $(GO) test -timeout $(TIMEOUT) ./server ./store ./internal/tidy ./...
+	@BLOOMERY_TESTS=all $(TEST) -timeout $(TIMEOUT) ./store/redisstore ./server ./store ./internal/tidy ./...
 
 race:
 	@echo "== go test -race $(RACEFLAGS)"
-	@CGO_ENABLED=1 $(GO) test -race $(RACEFLAGS) -skip '$(NOTRACED)' -timeout $(RACETIME) $(RACED)
+	@CGO_ENABLED=1 $(TEST) -race $(RACEFLAGS) -skip '$(NOTRACED)' -timeout $(RACETIME) $(RACED)
 
 purego:
 	@echo "== go test -tags purego"
-	@$(GO) test -tags purego -skip '$(SAMEBITS)' -timeout $(TIMEOUT) $(TWINS)
+	@$(TEST) -tags purego -skip '$(SAMEBITS)' -timeout $(TIMEOUT) $(TWINS)
 
 # An amd64 CPU also runs 386, which has 32-bit addresses and ints, and different code
 # for exp and log in package math.
 32-bit:
 	@echo "== go test, GOARCH=386"
 	@if [ "$$($(GO) env GOHOSTOS)/$$($(GO) env GOHOSTARCH)" != linux/amd64 ]; then echo "not run: this is not Linux on amd64"; exit 0; fi; \
-	CGO_ENABLED=0 GOARCH=386 $(GO) test -short -skip '$(SLOW)' -timeout $(TIMEOUT) $(BITS32)
+	CGO_ENABLED=0 GOARCH=386 $(TEST) -short -skip '$(SLOW)' -timeout $(TIMEOUT) $(BITS32)
 
 # All packages except internal/tidy, which tests the source text.
 CODE = $$($(GO) list ./... | grep -v /internal/tidy)
@@ -217,6 +219,9 @@ bench-server: ## compares serve with redis-server, using redis-benchmark (bench/
 # tables of docs/reliability.md.
 crash: build ## kills serve (kill -9) under load, CYCLES (1000) times at each durability level, and checks that everything acknowledged is there
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cycles $(CYCLES) kill
+
+failover: redis ## kills, pauses and cuts off servers of a Redis Cluster under load, FAILOVERS (2) times each, and counts the adds that were lost
+	@BLOOMERY_TESTS=all $(GO) test ./store/redisstore -run 'TestFailover$$' -failovers $(FAILOVERS) -count 1 -timeout 3h
 
 power: build ## the same with CUTS (60) power cuts, on a file system that drops what was not synced: needs root and /dev/fuse
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cuts $(CUTS) power

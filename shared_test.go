@@ -81,7 +81,10 @@ func gcd(a, b uint64) uint64 {
 }
 
 func raceKeys() uint64 {
-	if raceEnabled || testing.Short() {
+	switch {
+	case raceEnabled:
+		return 8000
+	case testing.Short():
 		return 20_000
 	}
 	return 1_000_000

@@ -64,7 +64,7 @@ it after the requests received so far are answered.`,
 	f := cmd.Flags()
 	f.StringVar(&o.listen, "listen", "127.0.0.1:6380", "the `ADDRESS` to listen on, host:port, or a path for a Unix socket")
 	f.StringVar(&o.data, "data", "", "keep filters in the directory `DIR`, which is created if missing")
-	f.StringVar(&o.durability, "durability", "everysec", "`WHEN` an add is safe from a power failure: always (before the reply), everysec or none")
+	f.StringVar(&o.durability, "durability", "everysec", "`WHEN` an add is safe from a power failure: always (before the reply), everysec or none; with --store: async, wait:N (replicas) or replay:TIME")
 	f.StringVar(&o.layout, "layout", "redisbloom", "the `LAYOUT` of filters that do not ask for one: redisbloom, or paired, which is faster")
 	f.Var(&o.memory, "memory", ceilingHelp)
 	f.StringVar(&o.password, "password-file", "", "clients must send the password in `FILE`")

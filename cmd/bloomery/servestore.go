@@ -23,6 +23,7 @@ type storeOptions struct {
 	seeds                []string
 	prefix, password, ca string
 	trust, checkFirst    bool
+	durability           redisstore.Durability
 }
 
 func (o *storeOptions) add(cmd *cobra.Command) {
@@ -49,7 +50,6 @@ func (o *serveOptions) checkStore(cmd *cobra.Command) error {
 	}
 	for _, clash := range []struct{ name, why string }{
 		{"data", "the filters are kept there, not here"},
-		{"durability", "how safe an add is, is a setting of that store's servers"},
 		{"memory", "the filters take memory there, not here: set maxmemory there"},
 		{"loops", "each connection waits for the store by itself"},
 	} {
@@ -60,7 +60,14 @@ func (o *serveOptions) checkStore(cmd *cobra.Command) error {
 	if o.layout == "redisbloom" && cmd.Flags().Changed("layout") {
 		return usagef("--layout redisbloom does not go with --store: a key's bits would lie on many nodes; the layout is paired")
 	}
-	o.layout, o.durability = "paired", "by the store"
+	o.layout = "paired"
+	if !cmd.Flags().Changed("durability") {
+		o.durability = "async"
+	}
+	var err error
+	if o.store.durability, err = redisstore.ParseDurability(o.durability); err != nil {
+		return usagef("--durability with --store is async, wait:N or replay:TIME like replay:10s, not %q", o.durability)
+	}
 	return nil
 }
 
@@ -123,7 +130,7 @@ func (o *storeOptions) openStore(ctx context.Context) (s *redisstore.Store, end 
 	if err != nil {
 		return nil, nil, fmt.Errorf("--store %s: %w", options.InitAddress[0], err)
 	}
-	s, err = redisstore.New(ctx, client, redisstore.Config{Prefix: o.prefix, Trusted: o.trust, CheckFirst: o.checkFirst})
+	s, err = redisstore.New(ctx, client, redisstore.Config{Prefix: o.prefix, Trusted: o.trust, CheckFirst: o.checkFirst, Durability: o.durability})
 	if err != nil {
 		client.Close()
 		if errors.Is(err, redisstore.ErrSettings) {

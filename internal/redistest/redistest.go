@@ -146,6 +146,12 @@ func (s *Server) Restart(t testing.TB) {
 // Port is the port of its address.
 func (s *Server) Port() int { return s.port }
 
+// Dir is where it keeps its data.
+func (s *Server) Dir() string { return s.dir }
+
+// Signal sends the process a signal.
+func (s *Server) Signal(signal os.Signal) { s.cmd.Process.Signal(signal) }
+
 // Kill is kill -9.
 func (s *Server) Kill() {
 	s.cmd.Process.Kill()

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -281,6 +282,7 @@ func TestSettings(t *testing.T) {
 // TestRefusals: servers that cannot answer, or that have no memory left, give errors
 // that say so, and no answer.
 func TestRefusals(t *testing.T) {
+	t.Parallel() // it waits
 	server := redistest.Start(t)
 	client := connect(t, server.Address)
 	s := openStore(t, client, redisstore.Config{Timeout: time.Second})
@@ -355,6 +357,7 @@ func third[T, U any](_ T, _ U, err error) error { return err }
 
 // TestClusterDown: a part of the keys that no server has is an error.
 func TestClusterDown(t *testing.T) {
+	t.Parallel() // it waits
 	servers := redistest.Cluster(t, 3, "--cluster-require-full-coverage", "no")
 	client := connect(t, servers[0].Address)
 	s := openStore(t, client, redisstore.Config{Timeout: time.Second})
@@ -387,5 +390,58 @@ func TestClusterDown(t *testing.T) {
 	}
 	if failed == 0 {
 		t.Error("a third of the servers is gone, and everything was answered")
+	}
+}
+
+// TestGatewayKilled: what gateways have acknowledged is there when they are killed in
+// the middle of adds. A gateway has nothing of its own, so closing its connections is
+// what a kill is to the servers.
+func TestGatewayKilled(t *testing.T) {
+	config := redisstore.Config{Prefix: newPrefix()}
+	keeper := openStore(t, connect(t, cluster(t)[0].Address), config)
+	t.Cleanup(func() { keeper.Clear(ctx); keeper.Close() })
+	create(t, keeper, "f", store.Spec{Kind: store.Paired, Capacity: 1_000_000, Rate: 1e-6})
+	var mu sync.Mutex
+	var acknowledged []string
+	var next atomic.Int64
+	for range 5 {
+		client := connect(t, cluster(t)[1].Address)
+		f, err := openStore(t, client, config).Filter(ctx, "f")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() {
+				for {
+					keys := make([][]byte, 100)
+					for i := range keys {
+						keys[i] = fmt.Appendf(nil, "key %d", next.Add(1))
+					}
+					if _, err := f.AddMany(ctx, keys, nil); err != nil {
+						return
+					}
+					mu.Lock()
+					for _, key := range keys {
+						acknowledged = append(acknowledged, string(key))
+					}
+					mu.Unlock()
+				}
+			})
+		}
+		time.Sleep(100 * time.Millisecond)
+		client.Close()
+		wait.Wait()
+	}
+	f, err := keeper.Filter(ctx, "f")
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys := make([][]byte, len(acknowledged))
+	for i, key := range acknowledged {
+		keys[i] = []byte(key)
+	}
+	if n, err := f.ContainsMany(ctx, keys, nil); n != len(keys) || err != nil || n < 1000 {
+		t.Errorf("%d of %d acknowledged keys are there, %v", n, len(keys), err)
 	}
 }

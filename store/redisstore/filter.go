@@ -173,27 +173,11 @@ func (f *filter) addMany(ctx context.Context, spans []span, which []int, isNew [
 			which[i] = i
 		}
 	}
-	slices.SortStableFunc(which, func(a, b int) int {
-		return int(int64(spans[a].chunk) - int64(spans[b].chunk))
-	})
-	var calls []call
-	var ends []int // of each call's part of which
-	var bits []byte
-	for from := 0; from < len(which); {
-		chunk, end := spans[which[from]].chunk, from
-		bits = bits[:0]
-		for ; end < len(which) && spans[which[end]].chunk == chunk; end++ {
-			bits = spans[which[end]].appendBits(bits)
-		}
-		calls = append(calls, call{addScript, []string{f.store.keys.chunk(f.epoch, chunk)},
-			[]string{rueidis.BinaryString(f.shape.id(f.epoch, chunk)), string(bits)}})
-		ends = append(ends, end)
-		from = end
-	}
+	calls, ends := f.addCalls(spans, which)
 	pending, name := f.pending.Swap(0), f.name()
-	replies, _ := f.store.do(ctx, append(calls, f.countCall(name, pending)))
-	f.counted(pending, replies[len(calls)])
-	err = f.isNamed(ctx, name, replies[len(calls)].Error())
+	replies, count := f.store.add(ctx, calls, f.countCall(name, pending))
+	f.counted(pending, count)
+	err = f.isNamed(ctx, name, count.Error())
 	failed, from, added := len(spans), 0, 0 // failed: the first key that was not added
 	for i, end := range ends {
 		answers, wrong := replies[i].ToString()
@@ -212,7 +196,13 @@ func (f *filter) addMany(ctx context.Context, spans []span, which []int, isNew [
 				}
 			}
 		}
+		if wrong == nil {
+			f.store.replay.note(f, spans, which[from:end])
+		}
 		from = end
+	}
+	if errors.Is(err, ErrUnreachable) {
+		f.store.replay.suspect()
 	}
 	if f.pending.Add(int64(added)); added > 0 && !f.counting.Swap(true) {
 		time.AfterFunc(countTime, func() {
@@ -228,6 +218,43 @@ func (f *filter) addMany(ctx context.Context, spans []span, which []int, isNew [
 		failed = 0
 	}
 	return failed, err
+}
+
+// addCalls returns the calls that add the spans that which lists, one for each chunk,
+// and the end of each call's part of which, which is now sorted by chunk.
+func (f *filter) addCalls(spans []span, which []int) (calls []call, ends []int) {
+	slices.SortStableFunc(which, func(a, b int) int {
+		return int(int64(spans[a].chunk) - int64(spans[b].chunk))
+	})
+	var bits []byte
+	for from := 0; from < len(which); {
+		chunk, end := spans[which[from]].chunk, from
+		bits = bits[:0]
+		for ; end < len(which) && spans[which[end]].chunk == chunk; end++ {
+			bits = spans[which[end]].appendBits(bits)
+		}
+		calls = append(calls, call{addScript, []string{f.store.keys.chunk(f.epoch, chunk)},
+			[]string{rueidis.BinaryString(f.shape.id(f.epoch, chunk)), string(bits)}})
+		ends = append(ends, end)
+		from = end
+	}
+	return calls, ends
+}
+
+// addAgain adds keys that were added before.
+func (f *filter) addAgain(ctx context.Context, hashes []uint64) error {
+	spans, which := make([]span, len(hashes)), make([]int, len(hashes))
+	for i, h := range hashes {
+		spans[i], which[i] = f.shape.span(&f.paired, h), i
+	}
+	calls, _ := f.addCalls(spans, which)
+	replies, _ := f.store.do(ctx, calls)
+	for _, reply := range replies {
+		if err := reply.Error(); err != nil {
+			return explain(err)
+		}
+	}
+	return nil
 }
 
 // countCall is the call that counts keys and tells whether the name is still this
@@ -338,6 +365,9 @@ func (f *filter) lookUp(ctx context.Context, spans []span, found []bool) error {
 		}
 		if err != nil {
 			clear(found)
+			if errors.Is(err, ErrUnreachable) {
+				f.store.replay.suspect()
+			}
 			return err
 		}
 		found[i] = spans[i].isIn(bytes)

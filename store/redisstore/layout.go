@@ -128,6 +128,7 @@ func (k keys) chunk(e epoch, i uint64) string {
 type span struct {
 	chunk, offset uint64
 	length        int
+	hash          uint64
 	probe         kernel.Probe
 }
 
@@ -137,7 +138,7 @@ func (s shape) span(paired *kernel.Paired, hash uint64) span {
 	p := paired.Probe(hash)
 	chunk, offset := s.place(p.Block)
 	first, last := min(p.Lines[0], p.Lines[1]), max(p.Lines[0], p.Lines[1])
-	return span{chunk, offset + uint64(first*lineBytes), (last - first + 1) * lineBytes, p}
+	return span{chunk, offset + uint64(first*lineBytes), (last - first + 1) * lineBytes, hash, p}
 }
 
 // line returns the offset in the span of one of its two lines.

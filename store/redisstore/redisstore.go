@@ -53,6 +53,8 @@ type Config struct {
 	// Trusted: do not refuse servers whose settings lose data, or cannot be read.
 	Trusted bool
 
+	Durability Durability // of adds
+
 	// Timeout is how long to wait for answers, while servers are down or replaced, before
 	// it is an error; zero: ten seconds. Only questions are asked again meanwhile. An add
 	// fails when its server does, as it may have been done.
@@ -79,6 +81,9 @@ type Store struct {
 	ctx  context.Context // ends with Close
 	stop context.CancelFunc
 	work sync.WaitGroup // deletes chunks
+
+	routes routes
+	replay *replayer // nil: nothing is sent again
 
 	naming sync.RWMutex // held while names change their filters, see filter.moved
 	mu     sync.Mutex
@@ -112,6 +117,9 @@ func New(ctx context.Context, client rueidis.Client, config Config) (*Store, err
 		return nil, err
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
+	if config.Durability.Replay > 0 {
+		s.replay = startReplay(s, config.Durability.Replay)
+	}
 	return s, nil
 }
 
@@ -149,6 +157,9 @@ func (s *Store) Close() error {
 			err = errors.Join(err, counting)
 		}
 	}
+	if s.replay != nil {
+		err = errors.Join(err, s.replay.close())
+	}
 	s.work.Wait()
 	s.stop()
 	return err
@@ -160,6 +171,8 @@ func explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, ErrUnconfirmed):
+		return err
 	case !ok:
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case strings.HasPrefix(reply.Error(), chunkLost):
@@ -264,8 +277,10 @@ func (s *Store) Open(name []byte) (store.Filter, error) {
 	return f, nil
 }
 
-// find reads what a name stands for.
+// find reads what a name stands for, while this store does not change that.
 func (s *Store) find(ctx context.Context, name string) (*filter, error) {
+	s.naming.RLock()
+	defer s.naming.RUnlock()
 	text, err := s.ask(ctx, s.client.B().Hget().Key(s.keys.names).Field(name).Build()).ToString()
 	if rueidis.IsRedisNil(err) {
 		return nil, store.ErrNotFound
@@ -505,8 +520,7 @@ func (s *Store) Len() (int, error) {
 // Usage returns zeros: the memory is the servers', who know.
 func (s *Store) Usage() (bytes, limit uint64) { return 0, 0 }
 
-// Commit returns at once: an add that was answered is as durable as the servers'
-// settings say.
+// Commit returns at once: an add is acknowledged when it is as durable as Config says.
 func (s *Store) Commit(context.Context) error { return nil }
 
 // Remote makes it a [store.Remote].
