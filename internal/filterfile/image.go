@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
+
+	"github.com/bloomery/bloom/internal/memory"
 )
 
 // Image is the file of a filter to which other goroutines may be adding. Its pieces are
@@ -15,6 +17,7 @@ import (
 type Image struct {
 	file *File
 	head []byte
+	read func(b []byte, at uint64) error // of the file's body; nil: from its words
 
 	mutex sync.Mutex
 	sums  []byte // checksums of the spans, as they were last read
@@ -30,6 +33,25 @@ func (s *File) Image() (*Image, error) {
 	}
 	spans := int((s.Checksums - BodyOffset + SpanBytes - 1) / SpanBytes)
 	return &Image{file: s, head: head, sums: make([]byte, 4*spans), known: make([]bool, spans), left: spans}, nil
+}
+
+// ImageFrom is Image for a filter whose words are elsewhere. read reads part of the
+// file's body: a MiB, or less at its end. An error of read becomes one of Piece.
+func (s *File) ImageFrom(read func(b []byte, at uint64) error) (*Image, error) {
+	i, err := s.Image()
+	if err == nil {
+		i.read = read
+	}
+	return i, err
+}
+
+// span returns the body from at on, as far as one checksum covers.
+func (i *Image) span(buffer []uint64, at uint64) ([]byte, error) {
+	if i.read == nil {
+		return i.file.copyBody(buffer, at), nil
+	}
+	b := memory.Bytes(buffer)[:min(SpanBytes, i.file.Checksums-at)]
+	return b, i.read(b, at)
 }
 
 // Size returns the length of the file in bytes.
@@ -59,7 +81,10 @@ func (i *Image) Piece(at uint64, most int) ([]byte, error) {
 	end := at + uint64(len(piece))
 	buffer := make([]uint64, SpanBytes/8)
 	for end < s.Checksums && len(piece)+SpanBytes <= most {
-		span := s.copyBody(buffer, end)
+		span, err := i.span(buffer, end)
+		if err != nil {
+			return nil, err
+		}
 		i.note(int((end-BodyOffset)/SpanBytes), span)
 		piece = append(piece, span...)
 		end += uint64(len(span))
@@ -87,4 +112,22 @@ func (i *Image) note(span int, bytes []byte) {
 		i.known[span] = true
 		i.left--
 	}
+}
+
+// Verify reads the whole body and compares it with the checksums at a file's end. The
+// error wraps [ErrChecksum], or is read's.
+func (i *Image) Verify(checksums []byte) error {
+	s := i.file
+	if uint64(len(checksums)) != s.FileBytes-s.Checksums {
+		return fmt.Errorf("%w: %d bytes of checksums, not %d", ErrFormat, len(checksums), s.FileBytes-s.Checksums)
+	}
+	buffer := make([]uint64, SpanBytes/8)
+	for at := uint64(BodyOffset); at < s.Checksums; at += SpanBytes {
+		span, err := i.span(buffer, at)
+		if err != nil {
+			return err
+		}
+		i.note(int((at-BodyOffset)/SpanBytes), span)
+	}
+	return compareSums(checksums, i.sums)
 }

@@ -38,6 +38,9 @@ type filter struct {
 	named  atomic.Pointer[string]
 	gone   atomic.Bool // the name was dropped, or given to another filter
 
+	loading *loading // nil when it is complete
+	dump    outgoing
+
 	// The adds that were new are counted with the metadata. A count is sent with the
 	// next batch, or a moment later, so a process that crashes may leave one out.
 	known    atomic.Uint64 // the count at the servers, when last heard of
@@ -50,11 +53,16 @@ type filter struct {
 	left atomic.Int64
 }
 
-func newFilter(s *Store, name string, e epoch, plan bloom.Plan, rate float64, hash bloom.Hasher, shape shape) *filter {
-	f := &filter{Hasher: &hash, store: s, epoch: e, plan: plan, rate: rate, shape: shape,
-		paired: kernel.Paired{Blocks: plan.Blocks, Rows: kernel.RowsFor(plan.Probes / 2)}}
+func newFilter(s *Store, name string, e epoch) *filter {
+	f := &filter{store: s, epoch: e, shape: shape{log: leastChunk}}
 	f.setName(name)
 	return f
+}
+
+// setPlan sets what is known of a filter's bits.
+func (f *filter) setPlan(plan bloom.Plan, hash bloom.Hasher, shape shape) {
+	f.Hasher, f.plan, f.shape = &hash, plan, shape
+	f.paired = kernel.Paired{Blocks: plan.Blocks, Rows: kernel.RowsFor(plan.Probes / 2)}
 }
 
 func (f *filter) name() string        { return *f.named.Load() }
@@ -92,8 +100,8 @@ func (f *filter) Add(ctx context.Context, keys [][]byte, isNew []bool) (done int
 }
 
 func (f *filter) addPart(ctx context.Context, keys [][]byte, isNew []bool) (done int, err error) {
-	if f.gone.Load() {
-		return 0, store.ErrNotFound
+	if err := f.mayUse(); err != nil {
+		return 0, err
 	}
 	spans := f.spans(keys)
 	f.room.RLock()
@@ -133,6 +141,19 @@ func (f *filter) addPart(ctx context.Context, keys [][]byte, isNew []bool) (done
 		done += n
 	}
 	return done, err
+}
+
+// mayUse returns an error if the filter was dropped, or is being loaded. Then it is read
+// again when it is opened again.
+func (f *filter) mayUse() error {
+	if f.gone.Load() {
+		return store.ErrNotFound
+	}
+	if f.loading != nil {
+		f.store.forget(f)
+		return f.errLoading()
+	}
+	return nil
 }
 
 func (f *filter) spans(keys [][]byte) []span {
@@ -261,7 +282,7 @@ func (f *filter) addAgain(ctx context.Context, hashes []uint64) error {
 // filter's.
 func (f *filter) countCall(name string, keys int64) call {
 	return call{countScript, []string{f.store.keys.names, f.store.keys.meta(f.epoch)},
-		[]string{name, f.epoch.String(), strconv.FormatInt(keys, 10)}}
+		[]string{f.store.id, field(name), f.epoch.String(), strconv.FormatInt(keys, 10)}}
 }
 
 // counted notes what was counted, or that it was not.
@@ -313,24 +334,32 @@ func (f *filter) askName(ctx context.Context, name string) error {
 	return f.nameReply(f.store.ask(ctx, f.nameCommand(name)))
 }
 
+// nameCommand asks for what a name stands for, and for the directory's identity. It is
+// the one command about names that is not a script, because it goes with every lookup.
 func (f *filter) nameCommand(name string) rueidis.Completed {
-	return f.store.client.B().Hget().Key(f.store.keys.names).Field(name).Build()
+	return f.store.client.B().Hmget().Key(f.store.keys.names).Field(field(name), idField).Build()
 }
 
+// nameReply returns a null if the name is another filter's.
 func (f *filter) nameReply(reply rueidis.RedisResult) error {
-	text, err := reply.ToString()
-	if err == nil && text != f.epoch.String() {
-		err = rueidis.Nil
+	fields, err := reply.AsStrSlice()
+	switch {
+	case err != nil:
+		return err
+	case len(fields) != 2 || fields[1] != f.store.id:
+		return fmt.Errorf("%w: the directory of names is gone, as when a server has started without its data: bring that data back", ErrDamaged)
+	case fields[0] != f.epoch.String():
+		return rueidis.Nil
 	}
-	return err
+	return nil
 }
 
 // Contains looks keys up.
 func (f *filter) Contains(ctx context.Context, keys [][]byte, found []bool) error {
 	for len(keys) > 0 {
 		n := min(mostKeys, len(keys))
-		if f.gone.Load() {
-			return store.ErrNotFound
+		if err := f.mayUse(); err != nil {
+			return err
 		}
 		if err := f.lookUp(ctx, f.spans(keys[:n]), found[:n]); err != nil {
 			return err
@@ -381,6 +410,11 @@ func (f *filter) Info() store.Info {
 		return store.Info{}
 	}
 	items := f.items()
+	if l := f.loading; l != nil {
+		f.store.forget(f)
+		return store.Info{Spec: l.header.Spec, Bytes: l.header.Bytes, Items: items, Room: l.header.Spec.Capacity,
+			Layers: []store.Layer{{Bytes: l.header.Bytes, Bits: 8 * l.header.Bytes, Capacity: l.header.Spec.Capacity, Items: items, Rate: l.header.Spec.Rate}}}
+	}
 	return store.Info{
 		Spec: store.Spec{
 			Kind:     store.Paired,
@@ -414,7 +448,7 @@ func (f *filter) Report() bloom.Report {
 
 // sample returns blocks of the filter, all if they are few.
 func (f *filter) sample(ctx context.Context) (words []uint64, err error) {
-	if err := f.count(ctx); err != nil {
+	if err := errors.Join(f.mayUse(), f.count(ctx)); err != nil {
 		return nil, err
 	}
 	n := f.shape.chunks()
@@ -451,11 +485,12 @@ func (f *filter) Merge(ctx context.Context, from store.Filter) error {
 		return fmt.Errorf("%w: a filter of another store", errors.ErrUnsupported)
 	case f == g:
 		return f.count(ctx)
-	case f.plan.Blocks != g.plan.Blocks || f.plan.Probes != g.plan.Probes || f.shape != g.shape || f.HashIdentity() != g.HashIdentity():
-		return fmt.Errorf("%w: of other sizes, or other hashes", bloom.ErrUnlike)
 	}
-	if err := errors.Join(f.count(ctx), g.count(ctx)); err != nil {
+	if err := errors.Join(f.mayUse(), g.mayUse(), f.count(ctx), g.count(ctx)); err != nil {
 		return err
+	}
+	if f.plan.Blocks != g.plan.Blocks || f.plan.Probes != g.plan.Probes || f.shape != g.shape || f.HashIdentity() != g.HashIdentity() {
+		return fmt.Errorf("%w: of other sizes, or other hashes", bloom.ErrUnlike)
 	}
 	for i := range f.shape.chunks() {
 		bits, err := g.chunk(ctx, i)
@@ -486,22 +521,10 @@ func (f *filter) orChunk(ctx context.Context, i uint64, bits []byte) error {
 	return explain(f.store.call(ctx, call{orScript, []string{key, other}, []string{rueidis.BinaryString(f.shape.id(f.epoch, i))}}).Error())
 }
 
-// Dump, Load and Fold are not supported.
-func (f *filter) Dump(int64) (next int64, chunk []byte, err error) {
-	return 0, nil, f.unsupported("a filter on many machines is not dumped in chunks")
-}
-
-func (f *filter) Load(context.Context, int64, []byte) error {
-	return f.unsupported("a filter on many machines is not loaded in chunks")
-}
-
-func (f *filter) Fold(context.Context, uint64) error {
-	return f.unsupported("a filter on many machines is not folded")
-}
-
-func (f *filter) unsupported(why string) error {
-	if err := f.count(f.store.ctx); err != nil {
+// Fold is not supported.
+func (f *filter) Fold(ctx context.Context, _ uint64) error {
+	if err := f.count(ctx); err != nil {
 		return err
 	}
-	return fmt.Errorf("%w: %s", errors.ErrUnsupported, why)
+	return fmt.Errorf("%w: a filter on many machines is not folded", errors.ErrUnsupported)
 }

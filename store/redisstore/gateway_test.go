@@ -101,7 +101,6 @@ func TestGateway(t *testing.T) {
 		"growth":  one.BFReserveExpansion(ctx, "g", 0.01, 1000, 2).Err(),
 		"strings": one.Set(ctx, "s", "x", 0).Err(),
 		"expiry":  one.Expire(ctx, "i", time.Hour).Err(),
-		"dumps":   one.BFScanDump(ctx, "i", 0).Err(),
 		"layout":  one.Do(ctx, "BF.RESERVE", "g", "0.01", "1000", "LAYOUT", "REDISBLOOM", "NONSCALING").Err(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "unsupported operation: ") {

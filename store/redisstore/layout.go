@@ -13,9 +13,11 @@ import (
 // A filter is cut into chunks, each a string of its own, and so on some node of the
 // cluster:
 //
-//	<prefix>{names}             hash: name -> epoch, 16 hexadecimal digits
-//	<prefix>{names}:<epoch>     hash: head, a file's first three pages; chunk, j; items
+//	<prefix>{names}             hash: n<name> -> epoch, 16 hexadecimal digits; id -> the store's
+//	<prefix>{names}:<epoch>     hash: head, a file's first three pages; rate; j; items; and
+//	                            header, have and sums while it is being loaded
 //	<prefix>{names}:secret      string: the secret of filters that are not public
+//	<prefix>id:<0 to 2>         strings: copies of the store's id
 //	<prefix>b:<epoch>:<i>       string: chunk i
 //
 // A chunk is a head of 480 bytes and whole blocks of 512:
@@ -108,10 +110,23 @@ func parseEpoch(text string) (e epoch, err error) {
 	return e, nil
 }
 
+// The store's id is a random number. It tells a store without names from one whose names
+// were lost with a server: then only the copies are there, which most likely other
+// servers have.
+const (
+	idField  = "id"
+	idCopies = 3
+)
+
+// field is the field of a name.
+func field(name string) string { return "n" + name }
+
 // keys are the names of what the store keeps.
 type keys struct{ prefix, names string }
 
 func keysOf(prefix string) keys { return keys{prefix, prefix + "{names}"} }
+
+func (k keys) id(copy int) string { return fmt.Sprintf("%sid:%d", k.prefix, copy) }
 
 func (k keys) secret() string      { return k.names + ":secret" }
 func (k keys) meta(e epoch) string { return k.names + ":" + e.String() }

@@ -18,7 +18,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"sync"
@@ -71,11 +70,12 @@ type Config struct {
 // prefix. All methods are safe for concurrent use.
 //
 // What it cannot do returns errors that wrap [errors.ErrUnsupported]: growth, windows,
-// plain values, names that expire, dumps, merges and folds.
+// plain values, names that expire, and folds.
 type Store struct {
 	client rueidis.Client
 	keys   keys
 	config Config
+	id     string // see idField
 	secret []byte
 
 	ctx  context.Context // ends with Close
@@ -113,6 +113,9 @@ func New(ctx context.Context, client rueidis.Client, config Config) (*Store, err
 			return nil, err
 		}
 	}
+	if err := s.openDirectory(ctx); err != nil {
+		return nil, err
+	}
 	if err := s.openSecret(ctx); err != nil {
 		return nil, err
 	}
@@ -121,6 +124,56 @@ func New(ctx context.Context, client rueidis.Client, config Config) (*Store, err
 		s.replay = startReplay(s, config.Durability.Replay)
 	}
 	return s, nil
+}
+
+// openDirectory reads the store's identity, or makes one for a new store.
+func (s *Store) openDirectory(ctx context.Context) error {
+	b := s.client.B
+	read := []rueidis.Completed{b().Hget().Key(s.keys.names).Field(idField).Build()}
+	for i := range idCopies {
+		read = append(read, b().Get().Key(s.keys.id(i)).Build())
+	}
+	_, replies := s.do(ctx, nil, read...)
+	copies := 0
+	for i, reply := range replies {
+		text, err := reply.ToString()
+		switch {
+		case rueidis.IsRedisNil(err):
+		case err != nil:
+			return explain(err)
+		case i == 0:
+			s.id = text
+		case s.id == "" || text != s.id:
+			return fmt.Errorf("%w: the directory %s was lost, as when a server has started without its data: bring that data back, or give up what the store had, delete the keys %sid:*, and start again", ErrDamaged, s.keys.names, s.keys.prefix)
+		default:
+			copies++
+		}
+	}
+	if s.id == "" {
+		begin := b().Hsetnx().Key(s.keys.names).Field(idField).Value(newEpoch().String()).Build()
+		if _, replies := s.do(ctx, nil, begin); replies[0].Error() != nil {
+			return explain(replies[0].Error())
+		}
+		id, err := s.ask(ctx, b().Hget().Key(s.keys.names).Field(idField).Build()).ToString() // that of the first store
+		if err != nil {
+			return explain(err)
+		}
+		s.id = id
+	}
+	if copies == idCopies {
+		return nil
+	}
+	var write []rueidis.Completed
+	for i := range idCopies {
+		write = append(write, b().Set().Key(s.keys.id(i)).Value(s.id).Build())
+	}
+	_, replies = s.do(ctx, nil, write...)
+	for _, reply := range replies {
+		if err := reply.Error(); err != nil {
+			return explain(err)
+		}
+	}
+	return nil
 }
 
 // openSecret reads the secret, or makes it.
@@ -171,12 +224,14 @@ func explain(err error) error {
 	switch {
 	case err == nil:
 		return nil
-	case errors.Is(err, ErrUnconfirmed):
+	case errors.Is(err, ErrUnconfirmed), errors.Is(err, ErrDamaged):
 		return err
 	case !ok:
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case strings.HasPrefix(reply.Error(), chunkLost):
 		return fmt.Errorf("%w: a chunk of the filter is gone, or is another filter's: drop the filter and build it again, or push it from a file", ErrDamaged)
+	case strings.HasPrefix(reply.Error(), namesLost):
+		return fmt.Errorf("%w: the directory of names is gone, as when a server has started without its data: bring that data back", ErrDamaged)
 	case strings.HasPrefix(reply.Error(), "OOM"):
 		return fmt.Errorf("%w: the servers have no memory left: %s", store.ErrMemory, reply)
 	}
@@ -194,37 +249,50 @@ func (s *Store) Create(ctx context.Context, name string, spec store.Spec) (store
 	if err != nil {
 		return nil, err
 	}
-	if taken, err := s.ask(ctx, s.client.B().Hexists().Key(s.keys.names).Field(name).Build()).AsBool(); err != nil {
-		return nil, explain(err)
-	} else if taken {
+	if err := s.call(ctx, s.named(findScript, field(name))).Error(); err == nil {
 		return nil, store.ErrExists
+	} else if !rueidis.IsRedisNil(err) {
+		return nil, explain(err)
 	}
 	head, err := headOf(plan, hash.HashIdentity())
 	if err != nil {
 		return nil, err
 	}
-	f := newFilter(s, name, newEpoch(), plan, spec.Rate, hash, shapeOf(plan.Blocks))
-	err = f.makeChunks(ctx)
-	if err == nil {
-		err = explain(s.ask(ctx, s.client.B().Hset().Key(s.keys.meta(f.epoch)).FieldValue().
-			FieldValue("head", rueidis.BinaryString(head)).
-			FieldValue("rate", strconv.FormatFloat(spec.Rate, 'g', -1, 64)).
-			FieldValue("j", strconv.Itoa(f.shape.log)).
-			FieldValue("items", "0").Build()).Error())
-	}
-	if err == nil {
-		var first bool
-		first, err = s.ask(ctx, s.client.B().Hsetnx().Key(s.keys.names).Field(name).Value(f.epoch.String()).Build()).AsBool()
-		if err = explain(err); err == nil && !first {
-			err = store.ErrExists
-		}
+	f := newFilter(s, name, newEpoch())
+	f.setPlan(plan, hash, shapeOf(plan.Blocks))
+	f.rate = spec.Rate
+	if err = f.makeChunks(ctx); err == nil {
+		err = f.setFields(ctx, "head", string(head), "rate", formatRate(spec.Rate), "j", strconv.Itoa(f.shape.log), "items", "0")
 	}
 	if err != nil {
 		s.free(f.epoch, f.shape)
 		return nil, err
 	}
+	if err := f.publish(ctx); err != nil {
+		return nil, err
+	}
 	s.remember(f)
 	return f, nil
+}
+
+// formatRate formats a rate so that it is read as the same number.
+func formatRate(rate float64) string { return strconv.FormatFloat(rate, 'g', -1, 64) }
+
+// publish gives a filter that is complete its name. If another has it, the filter is
+// freed.
+func (f *filter) publish(ctx context.Context) error {
+	s := f.store
+	first, err := s.call(ctx, s.named(publishScript, field(f.name()), f.epoch.String())).AsBool()
+	switch {
+	case err != nil:
+		err = explain(err) // perhaps it was done: then the name has a filter without chunks, which is an error, too
+	case !first:
+		err = store.ErrExists
+	default:
+		return nil
+	}
+	s.free(f.epoch, f.shape)
+	return err
 }
 
 // plan sizes a filter.
@@ -281,7 +349,7 @@ func (s *Store) Open(name []byte) (store.Filter, error) {
 func (s *Store) find(ctx context.Context, name string) (*filter, error) {
 	s.naming.RLock()
 	defer s.naming.RUnlock()
-	text, err := s.ask(ctx, s.client.B().Hget().Key(s.keys.names).Field(name).Build()).ToString()
+	text, err := s.call(ctx, s.named(findScript, field(name))).ToString()
 	if rueidis.IsRedisNil(err) {
 		return nil, store.ErrNotFound
 	} else if err != nil {
@@ -301,13 +369,31 @@ func (s *Store) find(ctx context.Context, name string) (*filter, error) {
 
 // read reads a filter's metadata.
 func (s *Store) read(ctx context.Context, name string, e epoch) (*filter, error) {
-	fields, err := s.ask(ctx, s.client.B().Hmget().Key(s.keys.meta(e)).Field("head", "rate", "j", "items").Build()).AsStrSlice()
+	fields, err := s.ask(ctx, s.client.B().Hmget().Key(s.keys.meta(e)).Field("head", "rate", "j", "items", "header", "have", "sums").Build()).AsStrSlice()
 	if err != nil {
 		return nil, explain(err)
 	}
 	damaged := func(what string) error { return fmt.Errorf("%w: %s: %s", ErrDamaged, s.keys.meta(e), what) }
-	if len(fields) != 4 || len(fields[0]) != filterfile.BodyOffset {
+	if len(fields) != 7 || fields[0] == "" && fields[4] == "" {
 		return nil, damaged("the filter's metadata are gone: drop it and build it again, or push it from a file")
+	}
+	f := newFilter(s, name, e)
+	items, err := strconv.ParseUint(fields[3], 10, 63)
+	f.known.Store(items)
+	if header := fields[4]; err == nil && header != "" {
+		f.loading = &loading{sums: []byte(fields[6])}
+		if f.loading.header, err = store.ParseDumpHeader([]byte(header)); err == nil {
+			f.loading.have, err = strconv.ParseUint(fields[5], 10, 63)
+		}
+	}
+	if err != nil {
+		return nil, damaged("its fields cannot be read")
+	}
+	if fields[0] == "" {
+		return f, nil
+	}
+	if len(fields[0]) != filterfile.BodyOffset {
+		return nil, damaged(fmt.Sprintf("a head of %d bytes", len(fields[0])))
 	}
 	file, err := filterfile.DecodeHead([]byte(fields[0]))
 	if err == nil {
@@ -318,25 +404,34 @@ func (s *Store) read(ctx context.Context, name string, e epoch) (*filter, error)
 	}
 	rate, err := strconv.ParseFloat(fields[1], 64)
 	log, err2 := strconv.Atoi(fields[2])
-	items, err3 := strconv.ParseUint(fields[3], 10, 63)
-	if err := errors.Join(err, err2, err3); err != nil || !(rate > 0 && rate < 1) || log < leastChunk || log > mostChunk {
+	if err := errors.Join(err, err2); err != nil || !(rate > 0 && rate < 1) || log < leastChunk || log > mostChunk {
 		return nil, damaged("its fields cannot be read")
 	}
+	f.rate = rate
+	if err := f.setFile(file, shape{file.Sections[0].Blocks, log}); err != nil {
+		return nil, err
+	}
+	if f.loading != nil {
+		f.loading.file = file
+	}
+	return f, nil
+}
+
+// setFile makes it the filter of a file's head.
+func (f *filter) setFile(file *filterfile.File, shape shape) error {
 	section := file.Sections[0]
-	plan := bloom.Plan{
+	hash := bloom.HashIdentity{Algorithm: bloom.HashAlgorithm(file.Hash.Algorithm), Key: file.Hash.Key}.Hasher()
+	if hash.NeedsSecret() {
+		if err := hash.SetSecret(f.store.secret); err != nil {
+			return err
+		}
+	}
+	f.setPlan(bloom.Plan{
 		Keys: file.Keys, Rate: file.Rate,
 		Bits: section.Blocks * 8 * blockBytes, Probes: int(section.Probes), Blocks: section.Blocks,
 		Layout: bloom.PairedLines,
-	}
-	hash := bloom.HashIdentity{Algorithm: bloom.HashAlgorithm(file.Hash.Algorithm), Key: file.Hash.Key}.Hasher()
-	if hash.NeedsSecret() {
-		if err := hash.SetSecret(s.secret); err != nil {
-			return nil, err
-		}
-	}
-	f := newFilter(s, name, e, plan, rate, hash, shape{plan.Blocks, log})
-	f.known.Store(items)
-	return f, nil
+	}, hash, shape)
+	return nil
 }
 
 func (s *Store) remember(f *filter) {
@@ -356,8 +451,10 @@ func (s *Store) forget(f *filter) {
 
 // Kind returns what the name stands for.
 func (s *Store) Kind(name []byte) (store.Kind, time.Time, error) {
-	has, err := s.ask(s.ctx, s.client.B().Hexists().Key(s.keys.names).Field(string(name)).Build()).AsBool()
-	if err != nil || !has {
+	err := s.call(s.ctx, s.named(findScript, field(string(name)))).Error()
+	if rueidis.IsRedisNil(err) {
+		return store.None, time.Time{}, nil
+	} else if err != nil {
 		return store.None, time.Time{}, explain(err)
 	}
 	return store.Paired, time.Time{}, nil
@@ -367,7 +464,7 @@ func (s *Store) Kind(name []byte) (store.Kind, time.Time, error) {
 func (s *Store) Rename(ctx context.Context, from, to string) error {
 	s.naming.Lock()
 	defer s.naming.Unlock()
-	epochs, err := s.call(ctx, call{renameScript, []string{s.keys.names}, []string{from, to}}).AsStrSlice()
+	epochs, err := s.call(ctx, s.named(renameScript, field(from), field(to))).AsStrSlice()
 	if rueidis.IsRedisNil(err) {
 		return store.ErrNotFound
 	} else if err != nil {
@@ -395,7 +492,7 @@ func (s *Store) Rename(ctx context.Context, from, to string) error {
 func (s *Store) Swap(ctx context.Context, a, b string) error {
 	s.naming.Lock()
 	defer s.naming.Unlock()
-	err := s.call(ctx, call{swapScript, []string{s.keys.names}, []string{a, b}}).Error()
+	err := s.call(ctx, s.named(swapScript, field(a), field(b))).Error()
 	if rueidis.IsRedisNil(err) {
 		return store.ErrNotFound
 	} else if err != nil {
@@ -422,13 +519,17 @@ func (s *Store) Drop(ctx context.Context, names ...string) (int, error) {
 	if len(names) == 0 {
 		return 0, nil
 	}
-	epochs, err := s.end(ctx, call{dropScript, []string{s.keys.names}, names})
+	fields := make([]string, len(names))
+	for i, name := range names {
+		fields[i] = field(name)
+	}
+	epochs, err := s.end(ctx, s.named(dropScript, fields...))
 	return len(epochs), err
 }
 
 // Clear deletes all names.
 func (s *Store) Clear(ctx context.Context) error {
-	_, err := s.end(ctx, call{clearScript, []string{s.keys.names}, nil})
+	_, err := s.end(ctx, s.named(clearScript))
 	return err
 }
 
@@ -479,15 +580,15 @@ func (s *Store) freeAll(ctx context.Context, epochs []string) error {
 // free deletes a filter's metadata and, in the background, its chunks.
 func (s *Store) free(e epoch, shape shape) {
 	s.work.Go(func() {
-		b := s.client.B
-		commands := []rueidis.Completed{b().Unlink().Key(s.keys.meta(e)).Build()}
+		commands := []rueidis.Completed{s.client.B().Unlink().Key(s.keys.meta(e)).Build()}
 		for i := range shape.chunks() {
-			commands = append(commands, b().Unlink().Key(s.keys.chunk(e, i)).Build())
-			if len(commands) == pipelined || i == shape.chunks()-1 {
+			commands = append(commands, s.client.B().Unlink().Key(s.keys.chunk(e, i)).Build())
+			if len(commands) == pipelined {
 				s.do(s.ctx, nil, commands...) // what is left by an error, fsck finds
 				commands = commands[:0]
 			}
 		}
+		s.do(s.ctx, nil, commands...)
 	})
 }
 
@@ -498,12 +599,14 @@ const pipelined = 128
 func (s *Store) List(cursor uint64, count int) (names []string, next uint64, err error) {
 	next = cursor
 	for {
-		entry, err := s.ask(s.ctx, s.client.B().Hscan().Key(s.keys.names).Cursor(next).Count(int64(count)).Build()).AsScanEntry()
+		entry, err := s.call(s.ctx, s.named(listScript, strconv.FormatUint(next, 10), strconv.Itoa(count))).AsScanEntry()
 		if err != nil {
 			return nil, 0, explain(err)
 		}
 		for i := 0; i < len(entry.Elements); i += 2 {
-			names = append(names, entry.Elements[i])
+			if name, ok := strings.CutPrefix(entry.Elements[i], field("")); ok {
+				names = append(names, name)
+			}
 		}
 		if next = entry.Cursor; next == 0 || len(names) >= count {
 			return names, next, nil
@@ -513,8 +616,8 @@ func (s *Store) List(cursor uint64, count int) (names []string, next uint64, err
 
 // Len returns the number of names.
 func (s *Store) Len() (int, error) {
-	n, err := s.ask(s.ctx, s.client.B().Hlen().Key(s.keys.names).Build()).AsInt64()
-	return int(min(n, math.MaxInt)), explain(err)
+	n, err := s.call(s.ctx, s.named(lenScript)).AsInt64()
+	return int(n), explain(err)
 }
 
 // Usage returns zeros: the memory is the servers', who know.
@@ -529,11 +632,7 @@ func (s *Store) Remote() {}
 // OnEnd does nothing: no name expires.
 func (s *Store) OnEnd(func(name string)) {}
 
-// Load, Set, Get and Expire are not supported.
-func (s *Store) Load(context.Context, string, []byte) (store.Filter, error) {
-	return nil, fmt.Errorf("%w: a filter on many machines is not loaded in chunks, and is paired and of fixed size: use LAYOUT PAIRED and NONSCALING", errors.ErrUnsupported)
-}
-
+// Set, Get and Expire are not supported.
 func (s *Store) Set(context.Context, string, []byte) error {
 	return fmt.Errorf("%w: only filters are kept on many machines", errors.ErrUnsupported)
 }

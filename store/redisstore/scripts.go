@@ -75,6 +75,12 @@ redis.call('SETRANGE', KEYS[1], 0, ARGV[1])
 return 1
 `)
 
+// putScript replaces a part of a chunk.
+var putScript = newScript(mustBeOurs + `
+redis.call('SETRANGE', key, ARGV[2], ARGV[3])
+return 1
+`)
+
 // orScript sets the bits of another string in a chunk, and deletes the string.
 var orScript = newScript(`
 local ours = redis.call('GETRANGE', KEYS[1], 0, #ARGV[1] - 1) == ARGV[1]
@@ -89,48 +95,83 @@ end
 return redis.error_reply('` + chunkLost + `')
 `)
 
+// Every script that reads or changes names begins by comparing the directory's identity,
+// so that a directory that was lost, with the server that had it, is an error.
+const mustBeWhole = `
+local names = KEYS[1]
+if redis.call('HGET', names, '` + idField + `') ~= ARGV[1] then
+	return redis.error_reply('` + namesLost + `')
+end
+`
+
+// namesLost is the code of the error for a directory that is not there, or another.
+const namesLost = "NAMESLOST"
+
 // countScript adds to a filter's count of keys, and returns the count, or nothing if the
 // name now stands for another filter. KEYS are the names and the metadata.
-var countScript = newScript(`
-if redis.call('HGET', KEYS[1], ARGV[1]) ~= ARGV[2] then
+var countScript = newScript(mustBeWhole + `
+if redis.call('HGET', names, ARGV[2]) ~= ARGV[3] then
 	return false
 end
-return redis.call('HINCRBY', KEYS[2], 'items', ARGV[3])
+if redis.call('EXISTS', KEYS[2]) == 0 then
+	return redis.error_reply('` + chunkLost + `')
+end
+return redis.call('HINCRBY', KEYS[2], 'items', ARGV[4])
+`)
+
+// findScript returns the epoch of a name, or nothing.
+var findScript = newScript(mustBeWhole + `
+return redis.call('HGET', names, ARGV[2])
+`)
+
+// publishScript gives a name to a filter, and returns 0 if another has it.
+var publishScript = newScript(mustBeWhole + `
+return redis.call('HSETNX', names, ARGV[2], ARGV[3])
+`)
+
+// listScript returns what HSCAN does.
+var listScript = newScript(mustBeWhole + `
+return redis.call('HSCAN', names, ARGV[2], 'COUNT', ARGV[3])
+`)
+
+// lenScript returns the number of names.
+var lenScript = newScript(mustBeWhole + `
+return redis.call('HLEN', names) - 1
 `)
 
 // renameScript gives a filter another name and returns the epochs of the filter and of
 // the one that had that name before, or an empty string.
-var renameScript = newScript(`
-local from = redis.call('HGET', KEYS[1], ARGV[1])
+var renameScript = newScript(mustBeWhole + `
+local from = redis.call('HGET', names, ARGV[2])
 if not from then
 	return false
 end
-if ARGV[1] == ARGV[2] then
+if ARGV[2] == ARGV[3] then
 	return {from, ''}
 end
-local to = redis.call('HGET', KEYS[1], ARGV[2])
-redis.call('HSET', KEYS[1], ARGV[2], from)
-redis.call('HDEL', KEYS[1], ARGV[1])
+local to = redis.call('HGET', names, ARGV[3])
+redis.call('HSET', names, ARGV[3], from)
+redis.call('HDEL', names, ARGV[2])
 return {from, to or ''}
 `)
 
 // swapScript exchanges two names.
-var swapScript = newScript(`
-local a, b = redis.call('HGET', KEYS[1], ARGV[1]), redis.call('HGET', KEYS[1], ARGV[2])
+var swapScript = newScript(mustBeWhole + `
+local a, b = redis.call('HGET', names, ARGV[2]), redis.call('HGET', names, ARGV[3])
 if not a or not b then
 	return false
 end
-redis.call('HSET', KEYS[1], ARGV[1], b, ARGV[2], a)
+redis.call('HSET', names, ARGV[2], b, ARGV[3], a)
 return {a, b}
 `)
 
 // dropScript removes names and returns the epochs of those there were.
-var dropScript = newScript(`
+var dropScript = newScript(mustBeWhole + `
 local gone = {}
-for _, name in ipairs(ARGV) do
-	local epoch = redis.call('HGET', KEYS[1], name)
+for i = 2, #ARGV do
+	local epoch = redis.call('HGET', names, ARGV[i])
 	if epoch then
-		redis.call('HDEL', KEYS[1], name)
+		redis.call('HDEL', names, ARGV[i])
 		gone[#gone + 1] = epoch
 	end
 end
@@ -138,9 +179,11 @@ return gone
 `)
 
 // clearScript removes all names and returns their epochs.
-var clearScript = newScript(`
-local gone = redis.call('HVALS', KEYS[1])
-redis.call('DEL', KEYS[1])
+var clearScript = newScript(mustBeWhole + `
+redis.call('HDEL', names, '` + idField + `')
+local gone = redis.call('HVALS', names)
+redis.call('DEL', names)
+redis.call('HSET', names, '` + idField + `', ARGV[1])
 return gone
 `)
 
@@ -161,6 +204,11 @@ func (c call) build(b rueidis.Builder, whole bool) rueidis.Completed {
 		command, text = "EVAL", c.text
 	}
 	return b.Arbitrary(command).Args(text, strconv.Itoa(len(c.keys))).Keys(c.keys...).Args(c.args...).Build()
+}
+
+// named is a call of a script that reads or changes names.
+func (s *Store) named(script *script, args ...string) call {
+	return call{script, []string{s.keys.names}, append([]string{s.id}, args...)}
 }
 
 // do sends plain commands and calls, each node's in one go, and returns the replies: of
