@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/bloomery/bloom/internal/anyfile"
@@ -147,12 +148,15 @@ func (f *remoteFilter) upload(ctx context.Context, d *dump, force bool, sent fun
 		if err != nil {
 			return err
 		}
-		for _, reply := range f.client.DoMulti(ctx,
+		replies := f.client.DoMulti(ctx,
 			f.command("BF.LOADCHUNK", name, strconv.FormatInt(part.iterator, 10), rueidis.BinaryString(part.data)),
-			f.command("EXPIRE", name, seconds)) {
-			if err := reply.Error(); err != nil {
-				return f.explainLoad(err, d)
-			}
+			f.command("EXPIRE", name, seconds))
+		if err := replies[0].Error(); err != nil {
+			return f.explainLoad(err, d)
+		}
+		// With --store, names do not expire.
+		if err := replies[1].Error(); err != nil && !strings.Contains(err.Error(), "unsupported operation") {
+			return f.explain(err)
 		}
 		sent(len(part.data))
 	}

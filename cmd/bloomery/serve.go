@@ -99,15 +99,15 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if o.store.used() {
+		return o.serveStore(cmd, config)
+	}
 	level, ok := map[string]store.Level{"always": store.Always, "everysec": store.EverySecond, "none": store.Unlogged}[o.durability]
 	if !ok {
 		return usagef("--durability is always, everysec or none, not %q", o.durability)
 	}
 	if err := checkData(o.data); err != nil {
 		return err
-	}
-	if o.store.used() {
-		return o.serveStore(cmd, config)
 	}
 	o.setCeiling(log)
 	defer boundHeap(uint64(o.memory))()
