@@ -221,7 +221,7 @@ crash: build ## kills serve (kill -9) under load, CYCLES (1000) times at each du
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cycles $(CYCLES) kill
 
 failover: redis ## kills, pauses and cuts off servers of a Redis Cluster under load, FAILOVERS (2) times each, and counts the adds that were lost
-	@BLOOMERY_TESTS=all $(GO) test ./store/redisstore -run 'TestFailover$$' -failovers $(FAILOVERS) -count 1 -timeout 3h
+	@BLOOMERY_TESTS=all $(GO) test ./store/redisstore -run 'TestFailover$$' -failovers $(FAILOVERS) -count 1 -timeout 3h -v
 
 power: build ## the same with CUTS (60) power cuts, on a file system that drops what was not synced: needs root and /dev/fuse
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cuts $(CUTS) power

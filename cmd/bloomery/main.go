@@ -60,7 +60,7 @@ Filters of other programs (Guava, RedisBloom, DCSO bloom, Parquet and more; see
 	addGroup(root, "Lines", newDedupe(), newBuild(), newAdd(), newCheck())
 	addGroup(root, "Filter files", newInfo(), newVerify(), newMeta(), newMerge(), newIntersect(), newFold(), newConvert())
 	addGroup(root, "Planning", newPlan(), newBench())
-	addGroup(root, "Server", newServe(), newProbe(), newBackup(), newPush(), newPull())
+	addGroup(root, "Server", newServe(), newProbe(), newBackup(), newPush(), newPull(), newFsck())
 	addGroup(root, "Other", newCompletion(), newMan(), newVersion())
 	root.SetHelpCommandGroupID("Other")
 	for _, cmd := range root.Commands() {

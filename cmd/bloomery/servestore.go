@@ -29,11 +29,17 @@ type storeOptions struct {
 func (o *storeOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&o.seeds, "store", nil, "keep filters in the Redis or Valkey at `URL`, redis://[USER@]HOST:PORT, or rediss:// for TLS; of a cluster, some nodes, separated by commas")
+	o.addConnection(cmd)
+	f.BoolVar(&o.checkFirst, "check-first", false, "with --store: look keys up before adding them; faster if most repeat")
+}
+
+// addConnection adds the flags that fsck has, too.
+func (o *storeOptions) addConnection(cmd *cobra.Command) {
+	f := cmd.Flags()
 	f.StringVar(&o.prefix, "store-prefix", redisstore.DefaultPrefix, "`PREFIX` of all keys there")
 	f.StringVar(&o.password, "store-password-file", "", "its password, in `FILE`; without, "+passwordVariable)
 	f.StringVar(&o.ca, "store-ca", "", "with rediss://: trust the certificates in `FILE` (PEM) instead of the system's")
 	f.BoolVar(&o.trust, "trust-store", false, "use it even if its settings lose filters, or cannot be read")
-	f.BoolVar(&o.checkFirst, "check-first", false, "look keys up before adding them: faster if most repeat")
 }
 
 func (o *storeOptions) used() bool { return len(o.seeds) > 0 }

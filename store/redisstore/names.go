@@ -220,7 +220,10 @@ func (s *Store) freeAll(ctx context.Context, epochs []string) error {
 // free deletes a filter's metadata and, in the background, its chunks.
 func (s *Store) free(e epoch, shape shape) {
 	s.work.Go(func() {
-		commands := []rueidis.Completed{s.client.B().Unlink().Key(s.keys.meta(e)).Build()}
+		commands := []rueidis.Completed{
+			s.client.B().Unlink().Key(s.keys.meta(e)).Build(),
+			s.client.B().Unlink().Key(s.keys.noteOf(e)).Build(),
+		}
 		for i := range shape.chunks() {
 			commands = append(commands, s.client.B().Unlink().Key(s.keys.chunk(e, i)).Build())
 			if len(commands) == pipelined {
