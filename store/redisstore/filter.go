@@ -38,6 +38,8 @@ type filter struct {
 	named  atomic.Pointer[string]
 	gone   atomic.Bool // the name was dropped, or given to another filter
 
+	adds, lookUps joiner
+
 	loading *loading // nil when it is complete
 	dump    outgoing
 
@@ -107,7 +109,7 @@ func (f *filter) addPart(ctx context.Context, keys [][]byte, isNew []bool) (done
 	f.room.RLock()
 	if f.left.Add(-int64(len(keys))) >= 0 {
 		defer f.room.RUnlock()
-		return f.addSpans(ctx, spans, isNew)
+		return f.adds.do(ctx, f.store.ctx, spans, isNew, f.addSpans)
 	}
 	f.room.RUnlock()
 	f.room.Lock()
@@ -124,7 +126,7 @@ func (f *filter) addPart(ctx context.Context, keys [][]byte, isNew []bool) (done
 		n := int(min(fit, uint64(len(keys)-done)))
 		if n == 0 {
 			rest := spans[done:]
-			if err = f.lookUp(ctx, rest, isNew[done:]); err != nil {
+			if _, err = f.lookUp(ctx, rest, isNew[done:]); err != nil {
 				return done, err
 			}
 			seen := slices.Index(isNew[done:], false) // of those found
@@ -169,7 +171,7 @@ func (f *filter) addSpans(ctx context.Context, spans []span, isNew []bool) (done
 	if !f.store.config.CheckFirst {
 		return f.addMany(ctx, spans, nil, isNew)
 	}
-	if err := f.lookUp(ctx, spans, isNew); err != nil {
+	if _, err := f.lookUp(ctx, spans, isNew); err != nil {
 		return 0, err
 	}
 	misses := make([]int, 0, len(spans))
@@ -361,7 +363,7 @@ func (f *filter) Contains(ctx context.Context, keys [][]byte, found []bool) erro
 		if err := f.mayUse(); err != nil {
 			return err
 		}
-		if err := f.lookUp(ctx, f.spans(keys[:n]), found[:n]); err != nil {
+		if _, err := f.lookUps.do(ctx, f.store.ctx, f.spans(keys[:n]), found[:n], f.lookUp); err != nil {
 			return err
 		}
 		keys, found = keys[n:], found[n:]
@@ -370,7 +372,7 @@ func (f *filter) Contains(ctx context.Context, keys [][]byte, found []bool) erro
 }
 
 // lookUp asks for the part of a block that has a key's bits, for each key.
-func (f *filter) lookUp(ctx context.Context, spans []span, found []bool) error {
+func (f *filter) lookUp(ctx context.Context, spans []span, found []bool) (int, error) {
 	name, keys := f.name(), map[uint64]string{}
 	commands := make([]rueidis.Completed, 0, len(spans)+1)
 	for _, s := range spans {
@@ -383,7 +385,7 @@ func (f *filter) lookUp(ctx context.Context, spans []span, found []bool) error {
 	}
 	_, replies := f.store.do(ctx, nil, append(commands, f.nameCommand(name))...)
 	if err := f.isNamed(ctx, name, f.nameReply(replies[len(spans)])); err != nil {
-		return err
+		return 0, err
 	}
 	for i := range spans {
 		bytes, err := replies[i].ToString()
@@ -397,11 +399,11 @@ func (f *filter) lookUp(ctx context.Context, spans []span, found []bool) error {
 			if errors.Is(err, ErrUnreachable) {
 				f.store.replay.suspect()
 			}
-			return err
+			return 0, err
 		}
 		found[i] = spans[i].isIn(bytes)
 	}
-	return nil
+	return len(spans), nil
 }
 
 // Info asks a server for the number of keys.
