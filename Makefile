@@ -21,7 +21,7 @@ RACETIME  ?= 40m#     the same with the race detector, which is several times sl
 # The stages of `make test` run in order, even with -j, so that their outputs do not
 # mix.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -102,7 +102,7 @@ vet:
 # NOTRACED are tests of these packages that use one goroutine, or repeat the same steps
 # thousands of times, and would take longest. make race-all runs them.
 RACED    = ./store/redisstore ./server ./store . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom
-NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick|RestoreIsGranted|TrackingTable|HalfClosed|^TestModel$$|FullFileSystem|LoadSyncs|LoadInPieces|PushPull|Failover|LocalInDirectory/none|^TestWriteLive$$|ChunkLost|ClusterDown|TestChunks$$|Refusals|GatewayWithout|LoadDamaged|DirectoryLost|TestStore$$/Single|TestStore$$/Cluster,
+NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick|RestoreIsGranted|TrackingTable|HalfClosed|^TestModel$$|FullFileSystem|LoadSyncs|LoadInPieces|PushPull|Failover|Crawlers|LocalInDirectory/none|^TestWriteLive$$|ChunkLost|ClusterDown|TestChunks$$|Refusals|GatewayWithout|LoadDamaged|DirectoryLost|TestStore$$/Single|TestStore$$/Cluster,
 
 # TWINS are the packages that run different code without assembly, themselves or in a
 # package they import.
@@ -222,6 +222,12 @@ crash: build ## kills serve (kill -9) under load, CYCLES (1000) times at each du
 
 failover: redis ## kills, pauses and cuts off servers of a Redis Cluster under load, FAILOVERS (2) times each, and counts the adds that were lost
 	@BLOOMERY_TESTS=all $(GO) test ./store/redisstore -run 'TestFailover$$' -failovers $(FAILOVERS) -count 1 -timeout 3h -v
+
+cluster-demo: redis ## four crawlers share a filter in a Redis Cluster, and a master is killed under them
+	@BLOOMERY_TESTS=all $(GO) test ./store/redisstore -run 'TestCrawlers$$' -count 1 -v
+
+bench-cluster: redis ## compares filters in a Redis Cluster with go-zero's core/bloom, on the same servers
+	@cd bench/cluster && $(GO) test -count 1 -v -timeout 30m $(BENCHFLAGS)
 
 power: build ## the same with CUTS (60) power cuts, on a file system that drops what was not synced: needs root and /dev/fuse
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cuts $(CUTS) power

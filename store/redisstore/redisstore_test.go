@@ -100,4 +100,13 @@ func cluster(t testing.TB) []*redistest.Server {
 	return shared.servers
 }
 
-func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+func TestMain(m *testing.M) {
+	if where := os.Getenv(crawlAt); where != "" {
+		if err := crawl(where); err != nil {
+			fmt.Fprintln(os.Stderr, "crawler:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(redistest.Main(m))
+}
