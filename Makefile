@@ -102,7 +102,7 @@ vet:
 # NOTRACED are tests of these packages that use one goroutine, or repeat the same steps
 # thousands of times, and would take longest. make race-all runs them.
 RACED    = ./store/redisstore ./server ./store . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom
-NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick|RestoreIsGranted|TrackingTable|HalfClosed|^TestModel$$|FullFileSystem|LoadSyncs|LoadInPieces|PushPull|Failover|Crawlers|LocalInDirectory/none|^TestWriteLive$$|ChunkLost|ClusterDown|TestChunks$$|Refusals|GatewayWithout|LoadDamaged|DirectoryLost|TestStore$$/Single|TestStore$$/Cluster,
+NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick|RestoreIsGranted|TrackingTable|HalfClosed|^TestModel$$|FullFileSystem|LoadSyncs|LoadInPieces|PushPull|LocalInDirectory/none|^TestWriteLive$$|ChunkLost|ClusterDown|TestChunks$$|Refusals|GatewayWithout|LoadDamaged|DirectoryLost|TestStore$$/Single|TestStore$$/Cluster,
 
 # TWINS are the packages that run different code without assembly, themselves or in a
 # package they import.
@@ -147,7 +147,7 @@ purego-all: ## runs all tests of all packages without assembly
 	@BLOOMERY_TESTS=all $(GO) test -tags purego -timeout $(TIMEOUT) $(CODE)
 
 # In this order, even with -j, because of .NOTPARALLEL. Takes about two hours.
-test-all: test bench-test race-all purego-all other-processors rates power-simulated fuzz ## for nightly runs: make test, the tests of bench/, then all tests with the race detector and in pure Go, other processors, the full rate grid, power cuts, and every fuzz target
+test-all: test bench-test race-all purego-all other-processors rates power-simulated failover cluster-demo fuzz ## for nightly runs: make test, the tests of bench/, then all tests with the race detector and in pure Go, other processors, the full rate grid, power cuts, failing clusters, and every fuzz target
 
 # arm64 and s390x fuse floating-point operations, and s390x is big-endian. The small
 # packages run all their tests. 386 has the stage 32-bit: Go programs crash in
@@ -189,7 +189,7 @@ bench-bulk: ## compares Bulk with batches of adds, for a billion keys: needs 8 G
 	@cd bench && $(GO) run . -only bulk $(BENCHFLAGS)
 
 bench-test: ## vets and tests the modules in bench/: do the harnesses work, and are the charts up to date?
-	@for module in bench bench/crash bench/interop; do \
+	@for module in bench bench/crash bench/interop bench/cluster; do \
 		echo "== go vet and go test in $$module"; \
 		(cd $$module && $(GO) vet ./... && $(GO) test ./...) || exit 1; \
 	done
@@ -221,10 +221,10 @@ crash: build ## kills serve (kill -9) under load, CYCLES (1000) times at each du
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cycles $(CYCLES) kill
 
 failover: redis ## kills, pauses and cuts off servers of a Redis Cluster under load, FAILOVERS (2) times each, and counts the adds that were lost
-	@BLOOMERY_TESTS=all $(GO) test ./store/redisstore -run 'TestFailover$$' -failovers $(FAILOVERS) -count 1 -timeout 3h -v
+	@$(GO) test ./store/redisstore -run 'TestFailover$$' -failovers $(FAILOVERS) -count 1 -timeout 3h -v
 
 cluster-demo: redis ## four crawlers share a filter in a Redis Cluster, and a master is killed under them
-	@BLOOMERY_TESTS=all $(GO) test ./store/redisstore -run 'TestCrawlers$$' -count 1 -v
+	@$(GO) test ./store/redisstore -run 'TestCrawlers$$' -demo -count 1 -v
 
 bench-cluster: redis ## compares filters in a Redis Cluster with go-zero's core/bloom, on the same servers
 	@cd bench/cluster && $(GO) test -count 1 -v -timeout 30m $(BENCHFLAGS)

@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"bufio"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bloomery/bloom/internal/long"
 	"github.com/bloomery/bloom/internal/redistest"
 	"github.com/bloomery/bloom/store"
 	"github.com/bloomery/bloom/store/redisstore"
@@ -25,6 +25,8 @@ const pages = 20_000
 func links(page int) []int {
 	return []int{(2*page + 1) % pages, (2*page + 2) % pages, (7*page + 3) % pages, (page + 101) % pages}
 }
+
+var demo = flag.Bool("demo", false, "run TestCrawlers")
 
 // crawlAt is the environment variable that makes the test program a crawler: the address
 // of a server, and the pages to begin with.
@@ -81,7 +83,9 @@ func crawl(where string) error {
 // TestCrawlers: four crawlers in processes of their own share a filter, and a master is
 // killed under them. No page is fetched twice. make cluster-demo shows it.
 func TestCrawlers(t *testing.T) {
-	long.Test(t)
+	if !*demo {
+		t.Skip("make cluster-demo runs it")
+	}
 	servers := redistest.Cluster(t, 3)
 	client := connect(t, servers[0].Address)
 	s := openStore(t, client, redisstore.Config{})
