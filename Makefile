@@ -10,6 +10,7 @@ TIMEOUT   ?= 20m#     for the tests of one package: only a hang should reach it
 GIB       ?= 1#       for make bench-latency: size of the filters
 CYCLES    ?= 1000#    for make crash: kills at each durability level
 POWERCUTS ?= 50000#   for make power-simulated
+CLUSTERGIB ?= 4#      for make cluster-large
 FAILOVERS ?= 2#       for make failover: how often each failure happens
 CUTS      ?= 60#      for make power: power cuts at each level
 PORTABLE  ?= Golden|Everywhere|Processor|Pinned|Vectors|SaveLoad|UpdateGap|UpdateRefuses|UpdateNoRoom|OpenUpdate|OpenScalable|Formula|Sizing|LogNearest#  for make other-processors
@@ -21,7 +22,7 @@ RACETIME  ?= 40m#     the same with the race detector, which is several times sl
 # The stages of `make test` run in order, even with -j, so that their outputs do not
 # mix.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -221,10 +222,13 @@ crash: build ## kills serve (kill -9) under load, CYCLES (1000) times at each du
 	@cd bench/crash && $(GO) run . -bloomery ../../bin/bloomery -cycles $(CYCLES) kill
 
 failover: redis ## kills, pauses and cuts off servers of a Redis Cluster under load, FAILOVERS (2) times each, and counts the adds that were lost
-	@$(GO) test ./store/redisstore -run 'TestFailover$$' -failovers $(FAILOVERS) -count 1 -timeout 3h -v
+	@$(GO) test ./store/redisstore -run 'TestFailover$$|TestGatewaysKilled' -failovers $(FAILOVERS) -count 1 -timeout 3h -v
 
 cluster-demo: redis ## four crawlers share a filter in a Redis Cluster, and a master is killed under them
 	@$(GO) test ./store/redisstore -run 'TestCrawlers$$' -demo -count 1 -v
+
+cluster-large: redis ## fills and checks a filter of CLUSTERGIB (4) GiB in a Redis Cluster, which then loses a master; takes twice the memory
+	@$(GO) test ./store/redisstore -run 'TestLarge$$' -gib $(CLUSTERGIB) -count 1 -timeout 1h -v
 
 bench-cluster: redis ## compares filters in a Redis Cluster with go-zero's core/bloom, on the same servers
 	@cd bench/cluster && $(GO) test -count 1 -v -timeout 30m $(BENCHFLAGS)

@@ -23,6 +23,7 @@ type Server struct {
 	Address string // host:port
 	port    int
 	dir     string
+	first   []string // arguments before all others, in place of those of a server
 	args    []string
 	cmd     *exec.Cmd
 	log     bytes.Buffer
@@ -128,6 +129,9 @@ func (s *Server) Restart(t testing.TB) {
 	}
 	args := append([]string{"--port", strconv.Itoa(s.port), "--bind", "127.0.0.1", "--dir", s.dir,
 		"--cluster-port", strconv.Itoa(busPort(s.port)), "--save", "", "--appendonly", "yes", "--appendfsync", "everysec"}, s.args...)
+	if s.first != nil {
+		args = append(s.first, "--port", strconv.Itoa(s.port), "--bind", "127.0.0.1")
+	}
 	s.cmd = exec.Command(path, args...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
@@ -182,6 +186,39 @@ func Cluster(t testing.TB, masters int, args ...string) []*Server {
 		server.WaitFor(t, "cluster_state:ok", "CLUSTER", "INFO")
 	}
 	return servers
+}
+
+// Sentinels starts a master with replicas, and three Sentinels that watch it under the
+// name "mymaster". It returns the Sentinels and the servers, the master first.
+func Sentinels(t testing.TB, replicas int) (sentinels, servers []*Server) {
+	t.Helper()
+	servers = []*Server{Start(t)}
+	master := servers[0]
+	for range replicas {
+		servers = append(servers, Start(t, "--replicaof", "127.0.0.1 "+strconv.Itoa(master.port), "--repl-diskless-sync-delay", "0"))
+	}
+	for range 3 {
+		dir, err := tempDir()
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := fmt.Sprintf("sentinel monitor mymaster 127.0.0.1 %d 2\nsentinel down-after-milliseconds mymaster 1000\nsentinel failover-timeout mymaster 5000\n", master.port)
+		path := filepath.Join(dir, "sentinel.conf")
+		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := &Server{dir: dir, port: freePort(t), first: []string{path, "--sentinel"}}
+		s.Address = net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
+		s.Restart(t)
+		started.Lock()
+		started.servers = append(started.servers, s)
+		started.Unlock()
+		sentinels = append(sentinels, s)
+	}
+	for _, s := range sentinels {
+		s.WaitFor(t, fmt.Sprintf("slaves=%d,sentinels=3", replicas), "INFO", "sentinel")
+	}
+	return sentinels, servers
 }
 
 // WaitFor waits until a command's reply contains a text.

@@ -93,7 +93,8 @@ func (s *Store) add(ctx context.Context, calls []call, count call) (replies []ru
 	return replies, counted
 }
 
-// confirmTime is how long replicas may take.
+// confirmTime is how long replicas may take, at most: half of Config.Timeout if that is
+// less.
 const confirmTime = time.Second
 
 // addConfirmed sends each master its calls and, on the same connection, WAIT: this is why
@@ -172,7 +173,7 @@ func (s *Store) sendConfirmed(ctx context.Context, address string, calls []call,
 		at = append(at, len(commands))
 		commands = append(commands, calls[i].build(client.B(), whole[i]))
 	}
-	commands = append(commands, client.B().Wait().Numreplicas(int64(s.config.Durability.Replicas)).Timeout(confirmTime.Milliseconds()).Build())
+	commands = append(commands, client.B().Wait().Numreplicas(int64(s.config.Durability.Replicas)).Timeout(min(confirmTime, s.config.Timeout/2).Milliseconds()).Build())
 	got := client.DoMulti(ctx, commands...)
 	n, err := got[len(got)-1].AsInt64()
 	if _, ok := rueidis.IsRedisErr(err); err != nil && !ok {

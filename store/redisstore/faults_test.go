@@ -355,6 +355,76 @@ func TestRefusals(t *testing.T) {
 func second[T any](_ T, err error) error        { return err }
 func third[T, U any](_ T, _ U, err error) error { return err }
 
+// TestSentinel: when the master of a store dies and Sentinel makes its replica the master,
+// everything that a replica had confirmed is there, and adds go on.
+func TestSentinel(t *testing.T) {
+	t.Parallel() // it waits
+	sentinels, servers := redistest.Sentinels(t, 2)
+	client, err := rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{sentinels[0].Address, sentinels[1].Address}, DisableCache: true, Sentinel: rueidis.SentinelOption{MasterSet: "mymaster"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	s := openStore(t, client, redisstore.Config{Timeout: 5 * time.Second, Durability: redisstore.Durability{Replicas: 1}})
+	defer s.Close()
+	f := create(t, s, "f", spec)
+	for _, replica := range servers[1:] {
+		replica.WaitFor(t, "master_link_status:up", "INFO", "replication")
+	}
+	keys := storetest.Keys("k", 2000)
+	if n, err := f.Add(ctx, keys, make([]bool, len(keys))); n != len(keys) || err != nil {
+		t.Fatal(n, err)
+	}
+	servers[0].Kill()
+	found := make([]bool, len(keys))
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		if err = f.Contains(ctx, keys, found); err == nil {
+			break
+		} else if !errors.Is(err, redisstore.ErrUnreachable) || time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	if slices.Contains(found, false) {
+		t.Error("keys that a replica had confirmed are gone")
+	}
+	more := storetest.Keys("more", 100)
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(100 * time.Millisecond) {
+		if _, err = f.Add(ctx, more, make([]bool, len(more))); err == nil {
+			return
+		} else if time.Now().After(deadline) {
+			t.Fatalf("30 seconds after the failover: %v", err)
+		}
+	}
+}
+
+// TestPassword: without the password, or with a wrong one, the error says so.
+func TestPassword(t *testing.T) {
+	server := redistest.Start(t)
+	if out, err := server.CLI(ctx, "CONFIG", "SET", "requirepass", "right"); err != nil {
+		t.Fatal(err, out)
+	}
+	for password, want := range map[string]string{"": "NOAUTH", "wrong": "WRONGPASS"} {
+		client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Address}, DisableCache: true, Password: password})
+		if err == nil {
+			_, err = redisstore.New(ctx, client, redisstore.Config{})
+			client.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("password %q: %v, want %s", password, err, want)
+		}
+	}
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Address}, DisableCache: true, Password: "right"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := redisstore.New(ctx, client, redisstore.Config{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestClusterDown: a part of the keys that no server has is an error.
 func TestClusterDown(t *testing.T) {
 	t.Parallel() // it waits

@@ -101,6 +101,10 @@ func cluster(t testing.TB) []*redistest.Server {
 }
 
 func TestMain(m *testing.M) {
+	if where := os.Getenv(gatewayAt); where != "" {
+		fmt.Fprintln(os.Stderr, "gateway:", serveGateway(where))
+		os.Exit(1)
+	}
 	if where := os.Getenv(crawlAt); where != "" {
 		if err := crawl(where); err != nil {
 			fmt.Fprintln(os.Stderr, "crawler:", err)
