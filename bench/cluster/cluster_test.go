@@ -13,16 +13,19 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"math/rand/v2"
 	"net"
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	ours "github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/redistest"
 	"github.com/bloomery/bloom/server"
 	"github.com/bloomery/bloom/store"
@@ -114,7 +117,7 @@ func TestCluster(t *testing.T) {
 	if _, err := s.Create(ctx, "ours", store.Spec{Kind: store.Paired, Capacity: filterKeys, Rate: 1e-4}); err != nil {
 		t.Fatal(err)
 	}
-	ours, err := s.Filter(ctx, "ours")
+	filter, err := s.Filter(ctx, "ours")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,17 +161,17 @@ func TestCluster(t *testing.T) {
 				return 0, err
 			}},
 		{"redisstore", batch, workers,
-			func(keys [][]byte) error { _, err := ours.AddMany(ctx, keys, nil); return err },
-			func(keys [][]byte) (int, error) { return ours.ContainsMany(ctx, keys, nil) }},
+			func(keys [][]byte) error { _, err := filter.AddMany(ctx, keys, nil); return err },
+			func(keys [][]byte) (int, error) { return filter.ContainsMany(ctx, keys, nil) }},
 		{"redisstore, a key a call", 1, callers,
-			func(keys [][]byte) error { _, err := ours.Add(ctx, keys[0]); return err },
-			func(keys [][]byte) (int, error) { return ours.ContainsMany(ctx, keys, nil) }},
+			func(keys [][]byte) error { _, err := filter.Add(ctx, keys[0]); return err },
+			func(keys [][]byte) (int, error) { return filter.ContainsMany(ctx, keys, nil) }},
 		{"a gateway", batch, workers,
 			func(keys [][]byte) error { _, err := through("BF.MADD", keys); return err },
 			func(keys [][]byte) (int, error) { return through("BF.MEXISTS", keys) }},
 	}
 	whats := []string{"add", "check", "check of new keys"}
-	speed := map[string][]float64{}
+	speed, cost := map[string][]float64{}, map[string][]float64{} // keys a second; microseconds of the servers' CPUs
 	for range *rounds {
 		for _, side := range sides {
 			keys := randomKeys(*benchKeys)
@@ -179,12 +182,14 @@ func TestCluster(t *testing.T) {
 				if what == "check of new keys" {
 					keys = randomKeys(len(keys))
 				}
+				before := cpuOf(t, servers)
 				speed[side.name+what] = append(speed[side.name+what], side.run(t, what, keys))
+				cost[side.name+what] = append(cost[side.name+what], 1e6*(cpuOf(t, servers)-before)/float64(len(keys)))
 			}
 		}
 	}
-	median := func(side, what string) float64 {
-		all := speed[side+what]
+	median := func(of map[string][]float64, side, what string) float64 {
+		all := of[side+what]
 		slices.Sort(all)
 		return all[len(all)/2]
 	}
@@ -192,11 +197,20 @@ func TestCluster(t *testing.T) {
 	for _, side := range sides {
 		fmt.Printf("| %s, %d at a time, %d goroutines |", side.name, side.batch, side.workers)
 		for _, what := range whats {
-			is := median(side.name, what)
-			fmt.Printf(" %.0f | %.1f |", is, is/median(sides[0].name, what))
+			is := median(speed, side.name, what)
+			fmt.Printf(" %.0f | %.1f |", is, is/median(speed, sides[0].name, what))
 		}
 		fmt.Println()
 	}
+	fmt.Println("\nmicroseconds of all six servers' CPUs for a key:\n\n| | add | check of a present key | check of a new key |\n|---|--:|--:|--:|")
+	for _, side := range sides {
+		fmt.Printf("| %s |", side.name)
+		for _, what := range whats {
+			fmt.Printf(" %.1f |", median(cost, side.name, what))
+		}
+		fmt.Println()
+	}
+	capacity(t, median(cost, "redisstore", "add"), median(cost, "redisstore", "check"))
 	fmt.Printf("\n%d cores; %s %s/%s; %s; six redis-server processes, the gateway and the client on one machine. Median of %d rounds.\n",
 		runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH, time.Now().UTC().Format(time.DateOnly), *rounds)
 }
@@ -215,4 +229,47 @@ func serve(t *testing.T, s *redisstore.Store) string {
 	go g.Serve(l)
 	t.Cleanup(func() { g.Shutdown(ctx) })
 	return strings.TrimSpace(l.Addr().String())
+}
+
+// cpuOf returns the seconds of CPU that servers have used.
+func cpuOf(t *testing.T, servers []*redistest.Server) (total float64) {
+	t.Helper()
+	for _, s := range servers {
+		out, err := s.CLI(ctx, "INFO", "cpu")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(out) {
+			for _, name := range []string{"used_cpu_sys:", "used_cpu_user:"} {
+				if text, ok := strings.CutPrefix(line, name); ok {
+					n, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+					if err != nil {
+						t.Fatal(err)
+					}
+					total += n
+				}
+			}
+		}
+	}
+	return total
+}
+
+// capacity prints what filters of many keys need, if a master has 64 GiB of memory, of
+// which its chunks take 48, and a CPU for itself and one for its replica.
+func capacity(t *testing.T, add, check float64) {
+	t.Helper()
+	const chunk, head, perMaster = 1 << 20, 512, 48 << 30
+	fmt.Println("\n| keys | rate | bits in all | masters | chunks | over the bits | checks a second | adds a second |\n|--:|--:|--:|--:|--:|--:|--:|--:|")
+	for _, n := range []uint64{1e9, 1e10, 1e11, 1e12} {
+		for _, p := range []float64{0.01, 0.001} {
+			plan, err := (ours.Config{Keys: n, Rate: p}).Plan()
+			if err != nil {
+				t.Fatal(err)
+			}
+			chunks := (plan.Bytes() + chunk - head - 1) / (chunk - head)
+			masters := max((chunks*chunk+perMaster-1)/perMaster, 3)
+			fmt.Printf("| 10^%.0f | %v | %.1f GiB | %d | %d | %.2f%% | %.1f million | %.2f million |\n", math.Log10(float64(n)), p, float64(plan.Bytes())/(1<<30), masters, chunks,
+				100*(float64(chunks*chunk)/float64(plan.Bytes())-1), float64(masters)/check, float64(masters)/add)
+		}
+	}
 }
