@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -134,7 +133,7 @@ func (s *Server) Restart(t testing.TB) {
 	}
 	s.cmd = exec.Command(path, args...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	s.cmd.SysProcAttr = dieWithUs
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}

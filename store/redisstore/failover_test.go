@@ -1,3 +1,5 @@
+//go:build unix
+
 package redisstore_test
 
 import (
@@ -5,7 +7,6 @@ import (
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
-	"flag"
 	"fmt"
 	"net"
 	"os"
@@ -24,8 +25,6 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/zeebo/xxh3"
 )
-
-var failovers = flag.Int("failovers", 0, "how often each failure happens in TestFailover; 0: it is not run")
 
 // An adder adds keys, and tells whether they are there.
 type adder interface {

@@ -40,6 +40,10 @@ type filter struct {
 
 	adds, lookUps joiner
 
+	// verified has a bit for each chunk whose head was read: a lookup reads only the
+	// middle of a chunk, so the first one of each asks for the head, too.
+	verified []atomic.Uint32
+
 	loading *loading // nil when it is complete
 	dump    outgoing
 
@@ -65,6 +69,7 @@ func newFilter(s *Store, name string, e epoch) *filter {
 func (f *filter) setPlan(plan bloom.Plan, hash bloom.Hasher, shape shape) {
 	f.Hasher, f.plan, f.shape = &hash, plan, shape
 	f.paired = kernel.Paired{Blocks: plan.Blocks, Rows: kernel.RowsFor(plan.Probes / 2)}
+	f.verified = make([]atomic.Uint32, (shape.chunks()+31)/32)
 }
 
 func (f *filter) name() string        { return *f.named.Load() }
@@ -224,7 +229,7 @@ func (f *filter) addMany(ctx context.Context, spans []span, which []int, isNew [
 		}
 		from = end
 	}
-	if errors.Is(err, ErrUnreachable) {
+	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
 		f.store.replay.suspect()
 	}
 	if f.pending.Add(int64(added)); added > 0 && !f.counting.Swap(true) {
@@ -374,36 +379,78 @@ func (f *filter) Contains(ctx context.Context, keys [][]byte, found []bool) erro
 // lookUp asks for the part of a block that has a key's bits, for each key.
 func (f *filter) lookUp(ctx context.Context, spans []span, found []bool) (int, error) {
 	name, keys := f.name(), map[uint64]string{}
+	var heads []uint64 // chunks whose heads are read
 	commands := make([]rueidis.Completed, 0, len(spans)+1)
+	get := func(key string, from uint64, length int) {
+		commands = append(commands, f.store.client.B().Getrange().Key(key).Start(int64(from)).End(int64(from)+int64(length)-1).Build())
+	}
 	for _, s := range spans {
 		key := keys[s.chunk]
 		if key == "" {
 			key = f.store.keys.chunk(f.epoch, s.chunk)
 			keys[s.chunk] = key
+			if f.verified[s.chunk/32].Load()>>(s.chunk%32)&1 == 0 {
+				heads = append(heads, s.chunk)
+			}
 		}
-		commands = append(commands, f.store.client.B().Getrange().Key(key).Start(int64(s.offset)).End(int64(s.offset)+int64(s.length)-1).Build())
+		get(key, s.offset, s.length)
+	}
+	for _, chunk := range heads {
+		get(keys[chunk], 0, idBytes)
 	}
 	_, replies := f.store.do(ctx, nil, append(commands, f.nameCommand(name))...)
-	if err := f.isNamed(ctx, name, f.nameReply(replies[len(spans)])); err != nil {
-		return 0, err
+	err := f.isNamed(ctx, name, f.nameReply(replies[len(commands)]))
+	for i, chunk := range heads {
+		if err == nil {
+			err = f.verify(chunk, replies[len(spans)+i])
+		}
 	}
 	for i := range spans {
-		bytes, err := replies[i].ToString()
-		if err == nil && len(bytes) != spans[i].length {
-			err = fmt.Errorf("%w: chunk %d of the filter is gone, or too short: drop the filter and build it again, or push it from a file", ErrDamaged, spans[i].chunk)
-		} else {
-			err = explain(err)
+		if err == nil {
+			found[i], err = spans[i].answer(replies[i])
 		}
-		if err != nil {
-			clear(found)
-			if errors.Is(err, ErrUnreachable) {
-				f.store.replay.suspect()
-			}
-			return 0, err
-		}
-		found[i] = spans[i].isIn(bytes)
 	}
-	return len(spans), nil
+	if err == nil {
+		return len(spans), nil
+	}
+	clear(found)
+	if errors.Is(err, ErrUnreachable) && ctx.Err() == nil {
+		for i := range f.verified { // servers may come back with other data
+			f.verified[i].Store(0)
+		}
+		f.store.replay.suspect()
+	}
+	return 0, err
+}
+
+// verify checks the head of a chunk.
+func (f *filter) verify(chunk uint64, reply rueidis.RedisResult) error {
+	head, err := reply.ToString()
+	if err != nil {
+		return explain(err)
+	}
+	if head != string(f.shape.id(f.epoch, chunk)) {
+		return errLost(chunk)
+	}
+	f.verified[chunk/32].Or(1 << (chunk % 32))
+	return nil
+}
+
+// answer reports whether the key is in the bytes of its span.
+func (s *span) answer(reply rueidis.RedisResult) (found bool, err error) {
+	bytes, err := reply.ToString()
+	if err != nil {
+		return false, explain(err)
+	}
+	if len(bytes) != s.length {
+		return false, errLost(s.chunk)
+	}
+	return s.isIn(bytes), nil
+}
+
+// errLost is the error for a chunk that is not what it should be.
+func errLost(chunk uint64) error {
+	return fmt.Errorf("%w: chunk %d of the filter is gone, or is another filter's: drop the filter and build it again, or push it from a file", ErrDamaged, chunk)
 }
 
 // Info asks a server for the number of keys.
@@ -474,7 +521,7 @@ func (f *filter) chunk(ctx context.Context, i uint64) ([]byte, error) {
 		return nil, explain(err)
 	}
 	if id := string(f.shape.id(f.epoch, i)); uint64(len(text)) != f.shape.bytesOf(i) || text[:len(id)] != id {
-		return nil, fmt.Errorf("%w: chunk %d of the filter is gone, or is another filter's: drop the filter and build it again, or push it from a file", ErrDamaged, i)
+		return nil, errLost(i)
 	}
 	return []byte(text[chunkHead:]), nil
 }

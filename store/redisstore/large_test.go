@@ -21,6 +21,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
+var failovers = flag.Int("failovers", 0, "how often each failure happens in TestFailover; 0: it is not run")
+
 var gib = flag.Float64("gib", 0, "size of the filter of TestLarge, in GiB; 0: it is not run")
 
 // memoryOf returns the memory of servers, by the system's count, in bytes.

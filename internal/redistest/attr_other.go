@@ -1,0 +1,7 @@
+//go:build !linux
+
+package redistest
+
+import "syscall"
+
+var dieWithUs *syscall.SysProcAttr
