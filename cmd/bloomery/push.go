@@ -148,11 +148,21 @@ func (f *remoteFilter) upload(ctx context.Context, d *dump, force bool, sent fun
 		if err != nil {
 			return err
 		}
-		replies := f.client.DoMulti(ctx,
-			f.command("BF.LOADCHUNK", name, strconv.FormatInt(part.iterator, 10), rueidis.BinaryString(part.data)),
-			f.command("EXPIRE", name, seconds))
-		if err := replies[0].Error(); err != nil {
-			return f.explainLoad(err, d)
+		var replies []rueidis.RedisResult
+		for failing := (time.Time{}); ; time.Sleep(retryTime) {
+			replies = f.client.DoMulti(ctx,
+				f.command("BF.LOADCHUNK", name, strconv.FormatInt(part.iterator, 10), rueidis.BinaryString(part.data)),
+				f.command("EXPIRE", name, seconds))
+			err := replies[0].Error()
+			if err == nil {
+				break
+			}
+			if failing.IsZero() {
+				failing = time.Now()
+			}
+			if !mayPass(err) || part.iterator == 1 || time.Since(failing) > patientTime || ctx.Err() != nil {
+				return f.explainLoad(err, d)
+			}
 		}
 		// With --store, names do not expire.
 		if err := replies[1].Error(); err != nil && !strings.Contains(err.Error(), "unsupported operation") {
@@ -174,6 +184,19 @@ func (f *remoteFilter) upload(ctx context.Context, d *dump, force bool, sent fun
 		return f.taken()
 	}
 	return nil
+}
+
+// A server that is replaced while a filter is pushed may keep what has come, as one with
+// --store does: it is in other servers. The next chunk then succeeds after a while.
+const (
+	patientTime = 30 * time.Second
+	retryTime   = 300 * time.Millisecond
+)
+
+// mayPass reports whether an error is that of a server that does not answer now.
+func mayPass(err error) bool {
+	answer, ok := rueidis.IsRedisErr(err)
+	return !ok || strings.Contains(answer.Error(), "no answer")
 }
 
 // explainLoad is explain for a chunk that was refused.

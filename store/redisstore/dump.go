@@ -193,6 +193,8 @@ func (f *filter) load(ctx context.Context, iterator int64, chunk []byte) error {
 		chunk, at = chunk[skip:], int64(l.have)
 	}
 	switch {
+	case at >= 0 && iterator-1 <= int64(l.have): // all of it has come, and its sender has not heard
+		return nil
 	case at != int64(l.have) || uint64(len(chunk)) > l.header.Bytes-l.have || len(chunk) > mostDumped:
 		return fmt.Errorf("%w: %d bytes that end at %d, but %d have come of %d: load the chunks in their order", store.ErrChunk, len(chunk), iterator, l.have, l.header.Bytes)
 	case l.have == 0 && len(chunk) < filterfile.BodyOffset:
