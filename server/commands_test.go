@@ -366,6 +366,35 @@ func (s *interrupted) Kind(name []byte) (store.Kind, time.Time, error) {
 	return kind, ends, err
 }
 
+// silent is a store that does not say what one name stands for.
+type silent struct {
+	store.Store
+	about string
+}
+
+func (s silent) Kind(name []byte) (store.Kind, time.Time, error) {
+	if strings.HasSuffix(string(name), s.about) {
+		return store.None, time.Time{}, errors.New("no answer")
+	}
+	return s.Store.Kind(name)
+}
+
+// TestKindUnknown: a command that depends on what a name stands for fails if the store
+// does not say, and replaces nothing.
+func TestKindUnknown(t *testing.T) {
+	st := newFakeStore()
+	healthy := connect(t, serve(t, st, Config{}))
+	healthy.must(t, "BF.ADD from a")
+	healthy.must(t, "BF.ADD to b")
+	w := connect(t, serve(t, silent{st, "to"}, Config{}))
+	for _, line := range []string{"RENAMENX from to", "EXISTS to", "TYPE to", "TTL to", "BF.RESERVE to 0.01 100"} {
+		w.expect(t, line, "-ERR no answer\r\n")
+	}
+	w.expect(t, "PING", "+PONG\r\n")
+	healthy.expect(t, "BF.EXISTS to b", ":1\r\n")
+	healthy.expect(t, "BF.EXISTS from a", ":1\r\n")
+}
+
 // TestTrackingMeanwhile: a change between the read and its reply is reported.
 func TestTrackingMeanwhile(t *testing.T) {
 	local, err := store.OpenLocal(store.LocalConfig{})

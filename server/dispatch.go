@@ -74,6 +74,7 @@ func (c *Client) call(cmd *Command, args [][]byte) {
 		defer s.endChange(cmd, args)
 	}
 	start := len(c.w.Buf)
+	c.failed = nil // what failed after the reply of another command is not this one's
 	cmd.Handler(c, args)
 	if err := c.failed; err != nil {
 		c.failed, c.w.Buf = nil, c.w.Buf[:start]

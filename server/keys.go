@@ -27,12 +27,17 @@ func (c *Client) kind(key []byte) store.Kind {
 	return kind
 }
 
+// unknownKind is the kind of a key when the store does not answer: not None, so that no
+// handler replaces what may be there.
+const unknownKind store.Kind = 255
+
 // kindAndEnd returns what a key stands for, and when it expires. If the store does not
-// answer, the command fails, whatever its handler makes of a key that does not exist.
+// answer, the command fails, whatever its handler makes of unknownKind.
 func (c *Client) kindAndEnd(key []byte) (store.Kind, time.Time) {
 	kind, ends, err := c.server.store.Kind(key)
 	if err != nil {
 		c.failed = err
+		return unknownKind, time.Time{}
 	}
 	return kind, ends
 }
