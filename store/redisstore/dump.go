@@ -74,7 +74,7 @@ func (f *filter) beginDump(ctx context.Context) ([]byte, error) {
 
 func (f *filter) dumpHeader(size uint64) store.DumpHeader {
 	return store.DumpHeader{
-		Spec:  store.Spec{Kind: store.Paired, Public: f.HashIdentity().Algorithm != bloom.SipHash, Capacity: f.plan.Keys, Rate: f.rate},
+		Spec:  f.spec(),
 		Key:   f.HashIdentity().Key,
 		Items: f.items(),
 		Bytes: size,
@@ -96,8 +96,9 @@ func (f *filter) parts(b []byte, at uint64, do func(part []byte, chunk, offset u
 func (f *filter) readBody(ctx context.Context, b []byte, at uint64) error {
 	var commands []rueidis.Completed
 	var parts [][]byte
+	var chunks []uint64
 	f.parts(b, at, func(part []byte, chunk, offset uint64) {
-		parts = append(parts, part)
+		parts, chunks = append(parts, part), append(chunks, chunk)
 		commands = append(commands, f.store.client.B().Getrange().Key(f.store.keys.chunk(f.epoch, chunk)).Start(int64(offset)).End(int64(offset)+int64(len(part))-1).Build())
 	})
 	_, replies := f.store.do(ctx, nil, commands...)
@@ -107,7 +108,7 @@ func (f *filter) readBody(ctx context.Context, b []byte, at uint64) error {
 			return explain(err)
 		}
 		if copy(part, text) != len(part) {
-			return fmt.Errorf("%w: a chunk of the filter is gone, or too short", ErrDamaged)
+			return errChunk(chunks[i])
 		}
 	}
 	return nil
@@ -212,10 +213,8 @@ func (f *filter) load(ctx context.Context, iterator int64, chunk []byte) error {
 			[]string{rueidis.BinaryString(f.shape.id(f.epoch, i)), strconv.FormatUint(offset, 10), rueidis.BinaryString(part)}})
 	})
 	replies, _ := f.store.do(ctx, calls)
-	for _, reply := range replies {
-		if err := reply.Error(); err != nil {
-			return explain(err)
-		}
+	if err := firstError(replies); err != nil {
+		return err
 	}
 	sums := chunk[len(body):]
 	l.have += uint64(len(chunk))

@@ -85,10 +85,8 @@ func (f *filter) makeChunks(ctx context.Context) error {
 			calls = append(calls, call{makeScript, []string{f.store.keys.chunk(f.epoch, i)}, []string{id, strconv.FormatUint(f.shape.bytesOf(i), 10)}})
 		}
 		replies, _ := f.store.do(ctx, calls)
-		for _, reply := range replies {
-			if err := reply.Error(); err != nil {
-				return explain(err)
-			}
+		if err := firstError(replies); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -119,14 +117,14 @@ func (f *filter) addPart(ctx context.Context, keys [][]byte, isNew []bool) (done
 	f.room.RUnlock()
 	f.room.Lock()
 	defer f.room.Unlock()
-	defer func() { f.left.Store(int64(f.plan.Keys - min(f.items(), f.plan.Keys))) }()
+	defer func() { f.left.Store(int64(f.fit())) }()
 	for done < len(keys) && err == nil {
-		fit := f.plan.Keys - min(f.items(), f.plan.Keys)
+		fit := f.fit()
 		if fit < uint64(len(keys)-done) { // others may have added, or what was counted was not new
 			if err = f.count(ctx); err != nil {
 				return done, err
 			}
-			fit = f.plan.Keys - min(f.items(), f.plan.Keys)
+			fit = f.fit()
 		}
 		n := int(min(fit, uint64(len(keys)-done)))
 		if n == 0 {
@@ -206,6 +204,7 @@ func (f *filter) addMany(ctx context.Context, spans []span, which []int, isNew [
 	replies, count := f.store.add(ctx, calls, f.countCall(name, pending))
 	f.counted(pending, count)
 	err = f.isNamed(ctx, name, count.Error())
+	unnamed := err != nil                   // all may be there, but not in the filter that has the name now
 	failed, from, added := len(spans), 0, 0 // failed: the first key that was not added
 	for i, end := range ends {
 		answers, wrong := replies[i].ToString()
@@ -240,9 +239,7 @@ func (f *filter) addMany(ctx context.Context, spans []span, which []int, isNew [
 			}
 		})
 	}
-	if errors.Is(err, store.ErrNotFound) {
-		failed = 0
-	} else if err != nil && failed == len(spans) { // all are there, but perhaps not in the filter that has the name now
+	if unnamed {
 		failed = 0
 	}
 	return failed, err
@@ -277,12 +274,7 @@ func (f *filter) addAgain(ctx context.Context, hashes []uint64) error {
 	}
 	calls, _ := f.addCalls(spans, which)
 	replies, _ := f.store.do(ctx, calls)
-	for _, reply := range replies {
-		if err := reply.Error(); err != nil {
-			return explain(err)
-		}
-	}
-	return nil
+	return firstError(replies)
 }
 
 // countCall is the call that counts keys and tells whether the name is still this
@@ -316,6 +308,9 @@ func (f *filter) count(ctx context.Context) error {
 
 // items is the number of adds that were new, as far as this process knows.
 func (f *filter) items() uint64 { return uint64(int64(f.known.Load()) + f.pending.Load()) }
+
+// fit is the number of keys that still fit, as far as this process knows.
+func (f *filter) fit() uint64 { return f.plan.Keys - min(f.items(), f.plan.Keys) }
 
 // isNamed returns an error unless the name was still this filter's when a server was
 // asked. err is nil, or a null if it was not, or the server's. This store may have given
@@ -354,7 +349,7 @@ func (f *filter) nameReply(reply rueidis.RedisResult) error {
 	case err != nil:
 		return err
 	case len(fields) != 2 || fields[1] != f.store.id:
-		return fmt.Errorf("%w: the directory of names is gone, as when a server has started without its data: bring that data back", ErrDamaged)
+		return errNamesLost
 	case fields[0] != f.epoch.String():
 		return rueidis.Nil
 	}
@@ -430,7 +425,7 @@ func (f *filter) verify(chunk uint64, reply rueidis.RedisResult) error {
 		return explain(err)
 	}
 	if head != string(f.shape.id(f.epoch, chunk)) {
-		return errLost(chunk)
+		return errChunk(chunk)
 	}
 	f.verified[chunk/32].Or(1 << (chunk % 32))
 	return nil
@@ -443,14 +438,9 @@ func (s *span) answer(reply rueidis.RedisResult) (found bool, err error) {
 		return false, explain(err)
 	}
 	if len(bytes) != s.length {
-		return false, errLost(s.chunk)
+		return false, errChunk(s.chunk)
 	}
 	return s.isIn(bytes), nil
-}
-
-// errLost is the error for a chunk that is not what it should be.
-func errLost(chunk uint64) error {
-	return fmt.Errorf("%w: chunk %d of the filter is gone, or is another filter's: drop the filter and build it again, or push it from a file", ErrDamaged, chunk)
 }
 
 // Info asks a server for the number of keys.
@@ -465,12 +455,7 @@ func (f *filter) Info() store.Info {
 			Layers: []store.Layer{{Bytes: l.header.Bytes, Bits: 8 * l.header.Bytes, Capacity: l.header.Spec.Capacity, Items: items, Rate: l.header.Spec.Rate}}}
 	}
 	return store.Info{
-		Spec: store.Spec{
-			Kind:     store.Paired,
-			Capacity: f.plan.Keys,
-			Rate:     f.rate,
-			Public:   f.HashIdentity().Algorithm != bloom.SipHash,
-		},
+		Spec:  f.spec(),
 		Bytes: f.shape.takes(),
 		Items: items,
 		Room:  f.plan.Keys,
@@ -481,18 +466,29 @@ func (f *filter) Info() store.Info {
 	}
 }
 
+func (f *filter) spec() store.Spec {
+	return store.Spec{Kind: store.Paired, Capacity: f.plan.Keys, Rate: f.rate, Public: f.HashIdentity().Algorithm != bloom.SipHash}
+}
+
 // reportChunks is how many chunks a report reads: 8 MiB of a large filter.
 const reportChunks = 8
 
 // Report reads some of the chunks.
 func (f *filter) Report() bloom.Report {
-	words, err := f.sample(f.store.ctx)
+	r, err := f.report(f.store.ctx)
 	if err != nil {
 		return bloom.Report{}
 	}
-	r := bloom.Inside.ReportOf(f.plan, words)
-	r.Added = f.items()
 	return r
+}
+
+func (f *filter) report(ctx context.Context) (r bloom.Report, err error) {
+	words, err := f.sample(ctx)
+	if err == nil {
+		r = bloom.Inside.ReportOf(f.plan, words)
+		r.Added = f.items()
+	}
+	return r, err
 }
 
 // sample returns blocks of the filter, all if they are few.
@@ -521,7 +517,7 @@ func (f *filter) chunk(ctx context.Context, i uint64) ([]byte, error) {
 		return nil, explain(err)
 	}
 	if id := string(f.shape.id(f.epoch, i)); uint64(len(text)) != f.shape.bytesOf(i) || text[:len(id)] != id {
-		return nil, errLost(i)
+		return nil, errChunk(i)
 	}
 	return []byte(text[chunkHead:]), nil
 }

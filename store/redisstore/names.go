@@ -59,12 +59,7 @@ func (s *Store) openDirectory(ctx context.Context) error {
 		write = append(write, b().Set().Key(s.keys.id(i)).Value(s.id).Build())
 	}
 	_, replies = s.do(ctx, nil, write...)
-	for _, reply := range replies {
-		if err := reply.Error(); err != nil {
-			return explain(err)
-		}
-	}
-	return nil
+	return firstError(replies)
 }
 
 // openSecret reads the secret, or makes it.

@@ -121,11 +121,7 @@ func countTrue(answers []bool, err error) (n int) {
 // Report describes the filter by some of its bits.
 func (f *Filter) Report(ctx context.Context) (r bloom.Report, err error) {
 	err = f.do(ctx, func(now *filter) error {
-		words, err := now.sample(ctx)
-		if err == nil {
-			r = bloom.Inside.ReportOf(now.plan, words)
-			r.Added = now.items()
-		}
+		r, err = now.report(ctx)
 		return err
 	})
 	return r, err

@@ -85,7 +85,7 @@ type Store struct {
 	routes routes
 	replay *replayer // nil: nothing is sent again
 
-	naming sync.RWMutex // held while names change their filters, see filter.moved
+	naming sync.RWMutex // held while names change their filters, see filter.isNamed
 	mu     sync.Mutex
 	opened map[string]*filter // by name; what another process has changed is found out when it is used
 }
@@ -157,9 +157,9 @@ func explain(err error) error {
 	case !ok:
 		return fmt.Errorf("%w: %w", ErrUnreachable, err)
 	case strings.HasPrefix(reply.Error(), chunkLost):
-		return fmt.Errorf("%w: a chunk of the filter is gone, or is another filter's: drop the filter and build it again, or push it from a file", ErrDamaged)
+		return errLost("a chunk")
 	case strings.HasPrefix(reply.Error(), namesLost):
-		return fmt.Errorf("%w: the directory of names is gone, as when a server has started without its data: bring that data back", ErrDamaged)
+		return errNamesLost
 	case strings.HasPrefix(reply.Error(), "OOM"):
 		return fmt.Errorf("%w: the servers have no memory left: %s", store.ErrMemory, reply)
 	}
@@ -170,6 +170,26 @@ func explain(err error) error {
 	}
 	return fmt.Errorf("redisstore: %w", err)
 }
+
+// firstError explains the first error of the replies.
+func firstError(replies []rueidis.RedisResult) error {
+	for _, reply := range replies {
+		if err := reply.Error(); err != nil {
+			return explain(err)
+		}
+	}
+	return nil
+}
+
+// errLost is the error for a chunk that is not what it should be.
+func errLost(chunk string) error {
+	return fmt.Errorf("%w: %s of the filter is gone, or is another filter's: drop the filter and build it again, or push it from a file", ErrDamaged, chunk)
+}
+
+// errChunk is errLost if it is known which chunk.
+func errChunk(i uint64) error { return errLost("chunk " + strconv.FormatUint(i, 10)) }
+
+var errNamesLost = fmt.Errorf("%w: the directory of names is gone, as when a server has started without its data: bring that data back", ErrDamaged)
 
 // Create makes a filter. All of its memory is taken at once.
 func (s *Store) Create(ctx context.Context, name string, spec store.Spec) (store.Filter, error) {
@@ -377,7 +397,7 @@ func (s *Store) forget(f *filter) {
 	}
 }
 
-// Usage returns zeros: the memory is the servers', who know.
+// Usage returns zeros: the memory is that of the servers.
 func (s *Store) Usage() (bytes, limit uint64) { return 0, 0 }
 
 // Commit returns at once: an add is acknowledged when it is as durable as Config says.
