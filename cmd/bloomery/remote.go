@@ -138,18 +138,8 @@ func (r *remoteFlags) connect(arg string) (*remoteFilter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if r.ca != "" {
-		if options.TLSConfig == nil {
-			return nil, usagef("--ca is for rediss:// addresses: leave it out, or write rediss://")
-		}
-		pem, err := os.ReadFile(r.ca)
-		if err != nil {
-			return nil, lines.FileError(r.ca, err)
-		}
-		options.TLSConfig.RootCAs = x509.NewCertPool()
-		if !options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s: holds no certificate in PEM format", r.ca)
-		}
+	if err := trust(&options, "--ca", r.ca); err != nil {
+		return nil, err
 	}
 	options.DisableCache = true
 	options.PipelineMultiplex = -1 // one connection, on which commands keep their order
@@ -172,6 +162,25 @@ func (r *remoteFlags) connect(arg string) (*remoteFilter, error) {
 		return nil, f.explain(err)
 	}
 	return f, nil
+}
+
+// trust makes the certificates in a file, if one is given, those that are trusted.
+func trust(options *rueidis.ClientOption, flag, file string) error {
+	if file == "" {
+		return nil
+	}
+	if options.TLSConfig == nil {
+		return usagef("%s is for rediss:// addresses: leave it out, or write rediss://", flag)
+	}
+	pem, err := os.ReadFile(file)
+	if err != nil {
+		return lines.FileError(file, err)
+	}
+	options.TLSConfig.RootCAs = x509.NewCertPool()
+	if !options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
+		return fmt.Errorf("%s: holds no certificate in PEM format", file)
+	}
+	return nil
 }
 
 func (f *remoteFilter) Close() { f.client.Close() }

@@ -112,15 +112,11 @@ func (o *serveOptions) run(cmd *cobra.Command) error {
 	o.setCeiling(log)
 	defer boundHeap(uint64(o.memory))()
 	// Listen before reading the data, which may take long: an address in use fails at once.
-	l, err := o.listenAt(config)
+	l, end, err := o.listenAll(config)
 	if err != nil {
 		return err
 	}
-	defer l.Close()
-	if err := o.web.open(config); err != nil {
-		return err
-	}
-	defer o.web.close()
+	defer end()
 	if o.data == "" {
 		log.Warn("filters are kept in memory only, and lost when the server stops: give a directory with --data to keep them")
 	} else {
@@ -167,6 +163,19 @@ func (o *serveOptions) check() error {
 		return usagef("--metrics-filters is 0 or more, not %d", o.web.config.Filters)
 	}
 	return nil
+}
+
+// listenAll is listenAt, and the same for HTTP. The caller calls end when the server has
+// stopped, or has not started.
+func (o *serveOptions) listenAll(config server.Config) (l net.Listener, end func(), err error) {
+	if l, err = o.listenAt(config); err != nil {
+		return nil, nil, err
+	}
+	if err = o.web.open(config); err != nil {
+		l.Close()
+		return nil, nil, err
+	}
+	return l, func() { o.web.close(); l.Close() }, nil
 }
 
 // listenAt listens, and accepts nothing yet: clients wait until the data is there.

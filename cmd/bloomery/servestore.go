@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -10,7 +9,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/bloomery/bloom/internal/lines"
 	"github.com/bloomery/bloom/server"
 	"github.com/bloomery/bloom/store"
 	"github.com/bloomery/bloom/store/redisstore"
@@ -103,18 +101,8 @@ func (o *storeOptions) options() (options rueidis.ClientOption, err error) {
 	case options.Password == "":
 		options.Password = os.Getenv(passwordVariable)
 	}
-	if o.ca != "" {
-		if options.TLSConfig == nil {
-			return options, usagef("--store-ca is for rediss:// addresses: leave it out, or write rediss://")
-		}
-		pem, err := os.ReadFile(o.ca)
-		if err != nil {
-			return options, lines.FileError(o.ca, err)
-		}
-		options.TLSConfig.RootCAs = x509.NewCertPool()
-		if !options.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return options, fmt.Errorf("%s: holds no certificate in PEM format", o.ca)
-		}
+	if err := trust(&options, "--store-ca", o.ca); err != nil {
+		return options, err
 	}
 	options.DisableCache = true
 	options.ClientName = "bloomery"
@@ -155,20 +143,17 @@ const storeCapacity = 1_000_000
 func (o *serveOptions) serveStore(cmd *cobra.Command, config server.Config) error {
 	config.NonScaling = true
 	config.Filter = store.Spec{Kind: store.Paired, Capacity: storeCapacity}
-	l, err := o.listenAt(config)
-	if err != nil {
-		return err
-	}
-	defer l.Close()
-	if err := o.web.open(config); err != nil {
-		return err
-	}
-	defer o.web.close()
-	filters, end, err := o.store.openStore(cmd.Context())
+	l, end, err := o.listenAll(config)
 	if err != nil {
 		return err
 	}
 	defer end()
+	filters, disconnect, err := o.store.openStore(cmd.Context())
+	if err != nil {
+		return err
+	}
+	defer disconnect()
 	config.Log.Info("filters are kept in a store on other machines", "prefix", o.store.prefix)
-	return errors.Join(o.serve(cmd, filters, config, l), filters.Close())
+	err = o.serve(cmd, filters, config, l)
+	return joinClosed(err, filters.Close())
 }
