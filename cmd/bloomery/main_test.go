@@ -10,14 +10,20 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/bloomery/bloom/internal/redistest"
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"bloomery": main})
+	testscript.Main(withRedis{m}, map[string]func(){"bloomery": main})
 }
+
+// withRedis ends the Redis servers that tests have started.
+type withRedis struct{ *testing.M }
+
+func (m withRedis) Run() int { return redistest.Main(m.M) }
 
 // TestScript runs the sessions in testdata. They know five commands more than
 // testscript does.

@@ -18,19 +18,42 @@ type Checked struct {
 	Filters  int
 	Chunks   uint64 // that are there and whole
 	Bytes    uint64 // of them
-	Problems int
+	Problems map[Problem]int
 }
 
-// Check looks at every chunk of every filter, and calls problem with what is wrong:
-// chunks that are gone, or have another length or another head than they should; chunks
-// with fewer bits set than when Check last saw them, which means that adds were lost;
-// chunks and metadata of filters that no name stands for, left by a process that was
-// killed while it made or dropped a filter. It changes nothing but its own notes, and may
-// run while the filters are used. The last kind of problem may then be a filter that is
-// just being made.
+// All is the number of all problems.
+func (c *Checked) All() (n int) {
+	for _, of := range c.Problems {
+		n += of
+	}
+	return n
+}
+
+// Problem is a kind of problem that Check finds.
+type Problem string
+
+const (
+	ChunkGone    Problem = "gone"     // a chunk is not there
+	ChunkLength  Problem = "length"   // it has not the length that it should have
+	ChunkHead    Problem = "head"     // it has another head than its own
+	ChunkCleared Problem = "cleared"  // it has fewer bits set than before: adds were lost
+	Metadata     Problem = "metadata" // a filter's metadata are gone, or cannot be read
+	Loading      Problem = "loading"  // a part of the filter has not been loaded
+	Orphan       Problem = "orphan"   // keys that belong to no name
+)
+
+// Problems are all kinds.
+var Problems = []Problem{ChunkGone, ChunkLength, ChunkHead, ChunkCleared, Metadata, Loading, Orphan}
+
+// Check looks at every chunk of every filter, and calls problem with what is wrong. Bits
+// set are compared with those that Check last saw; an [Orphan] was left by a process that
+// was killed while it made or dropped a filter. It changes nothing but its own notes, and
+// may run while the filters are used. An Orphan may then be a filter that is just being
+// made.
 func (s *Store) Check(ctx context.Context, problem func(text string)) (c Checked, err error) {
-	tell := func(format string, args ...any) {
-		c.Problems++
+	c.Problems = map[Problem]int{}
+	tell := func(kind Problem, format string, args ...any) {
+		c.Problems[kind]++
 		problem(fmt.Sprintf(format, args...))
 	}
 	known := map[epoch]bool{}
@@ -46,12 +69,12 @@ func (s *Store) Check(ctx context.Context, problem func(text string)) (c Checked
 			}
 			c.Filters++
 			if err != nil {
-				tell("%q: %v", name, err)
+				tell(Metadata, "%q: %v", name, err)
 				continue
 			}
 			known[f.epoch] = true
 			if f.loading != nil {
-				tell("%q: %v", name, f.errLoading())
+				tell(Loading, "%q: %v", name, f.errLoading())
 				continue
 			}
 			if err := f.check(ctx, &c, tell); err != nil {
@@ -69,7 +92,7 @@ func (s *Store) Check(ctx context.Context, problem func(text string)) (c Checked
 func (k keys) noteOf(e epoch) string { return k.prefix + "checked:" + e.String() }
 
 // check looks at the chunks of a filter.
-func (f *filter) check(ctx context.Context, c *Checked, tell func(string, ...any)) error {
+func (f *filter) check(ctx context.Context, c *Checked, tell func(Problem, string, ...any)) error {
 	s, b := f.store, f.store.client.B
 	note := s.keys.noteOf(f.epoch)
 	before, err := s.ask(ctx, b().Hgetall().Key(note).Build()).AsStrMap()
@@ -103,13 +126,13 @@ func (f *filter) check(ctx context.Context, c *Checked, tell func(string, ...any
 			had, _ := strconv.ParseInt(before[field], 10, 64)
 			switch {
 			case length == 0:
-				tell("%q: chunk %d is gone", f.name(), i)
+				tell(ChunkGone, "%q: chunk %d is gone", f.name(), i)
 			case uint64(length) != f.shape.bytesOf(i):
-				tell("%q: chunk %d has %d bytes, not %d", f.name(), i, length, f.shape.bytesOf(i))
+				tell(ChunkLength, "%q: chunk %d has %d bytes, not %d", f.name(), i, length, f.shape.bytesOf(i))
 			case head != string(f.shape.id(f.epoch, i)):
-				tell("%q: chunk %d has the head of another", f.name(), i)
+				tell(ChunkHead, "%q: chunk %d has the head of another", f.name(), i)
 			case set < had:
-				tell("%q: chunk %d has %d bits set, not the %d bits of before: adds were lost", f.name(), i, set, had)
+				tell(ChunkCleared, "%q: chunk %d has %d bits set, not the %d bits of before: adds were lost", f.name(), i, set, had)
 			default:
 				c.Chunks++
 				c.Bytes += uint64(length)
@@ -124,7 +147,7 @@ func (f *filter) check(ctx context.Context, c *Checked, tell func(string, ...any
 }
 
 // checkOrphans looks for what belongs to no name.
-func (s *Store) checkOrphans(ctx context.Context, known map[epoch]bool, tell func(string, ...any)) error {
+func (s *Store) checkOrphans(ctx context.Context, known map[epoch]bool, tell func(Problem, string, ...any)) error {
 	orphans := map[string]int{} // keys, by epoch
 	nodes := s.client.Nodes()
 	for _, address := range slices.Sorted(maps.Keys(nodes)) {
@@ -152,7 +175,7 @@ func (s *Store) checkOrphans(ctx context.Context, known map[epoch]bool, tell fun
 		}
 	}
 	for _, e := range slices.Sorted(maps.Keys(orphans)) {
-		tell("%d keys of the epoch %s, which no name stands for: a filter that was being made or dropped by a process that was killed; delete them if none is at it now", orphans[e], e)
+		tell(Orphan, "%d keys of the epoch %s, which no name stands for: a filter that was being made or dropped by a process that was killed; delete them if none is at it now", orphans[e], e)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ func TestCheck(t *testing.T) {
 		t.Helper()
 		var got []string
 		c, err := s.Check(ctx, func(text string) { got = append(got, text) })
-		if err != nil || c.Problems != len(got) || len(got) != len(want) {
+		if err != nil || c.All() != len(got) || len(got) != len(want) {
 			t.Fatalf("%+v, %v, %q, want %q", c, err, got, want)
 		}
 		for i := range want {

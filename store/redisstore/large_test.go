@@ -108,7 +108,7 @@ func TestLarge(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		step("fsck: %d chunks whole, %d problems, in %.1f s", c.Chunks, c.Problems, time.Since(at).Seconds())
+		step("fsck: %d chunks whole, %d problems, in %.1f s", c.Chunks, c.All(), time.Since(at).Seconds())
 	}
 	check()
 	time.Sleep(2 * time.Second) // the replicas are up to date
