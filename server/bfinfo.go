@@ -42,6 +42,15 @@ var infoFields = []infoField{
 		c.w.Integer(int64(info.Room))
 	}},
 	{"LAYOUT", "Layout", func(c *Client, _ store.Filter, info *store.Info) { c.w.BulkString(info.Kind.String()) }},
+	{"LOADED", "Loaded", func(c *Client, _ store.Filter, info *store.Info) {
+		// How many bytes of the file BF.LOADCHUNK has brought, for one that goes on
+		// after a failure. Null if the filter is complete, or of RedisBloom's kind.
+		if info.ToLoad == 0 {
+			c.w.Null()
+			return
+		}
+		c.w.Integer(int64(info.Loaded))
+	}},
 }
 
 const plainInfoFields = 5

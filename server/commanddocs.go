@@ -56,6 +56,7 @@ var commandTexts = map[string]commandText{
 			word("FILL"),
 			word("FULLAT"),
 			word("LAYOUT"),
+			word("LOADED"),
 		).optional(),
 	}},
 	"bf.card":  {"Returns the number of items that were new to a Bloom filter when they were added", "O(1)", []Argument{key("key")}},

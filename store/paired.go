@@ -250,6 +250,9 @@ func (p *paired) report(bits io.Closer) bloom.Report {
 
 func (p *paired) info() Info {
 	i := Info{Spec: p.spec, Bytes: p.charged.Load(), Items: p.items.Load()}
+	if in := p.incoming; in != nil {
+		i.Loaded, i.ToLoad = in.have, in.size
+	}
 	switch bits := p.now().(type) {
 	case *bloom.Scalable:
 		for _, layer := range bloom.Inside.Sizes(bits) {

@@ -108,6 +108,10 @@ type Info struct {
 	Items  uint64 // adds that were new; of a Window, including keys that have expired since
 	Room   uint64 // keys that fit in all layers; of a Window, the Capacity of a span
 	Layers []Layer
+
+	// Of a filter that is being loaded: how many bytes of its file have come, and of how
+	// many. Otherwise, and for the kind RedisBloom, zero.
+	Loaded, ToLoad uint64
 }
 
 // Layer is one layer of a filter, or of a generation of a Window. The oldest comes

@@ -17,6 +17,7 @@ import (
 type pullCommand struct {
 	output string
 	force  bool
+	resume bool
 	asJSON bool
 	remoteFlags
 }
@@ -33,6 +34,10 @@ commands read both; 'bloomery convert' converts them.
 The file has all keys that were in the filter when the command began. Keys added in
 the meantime may or may not be in it.
 
+With --resume, the file is F.part until it is complete. If the command fails or is
+interrupted, the same command continues from there, and the file has all keys that
+were in the filter when the first of them began.
+
 The port is 6379 if none is given. Filters are in database 0, the only one that
 'bloomery serve' has. A password in the environment variable ` + passwordVariable + ` does
 not show in the list of processes. rediss:// uses TLS, and unix:///PATH/NAME a Unix
@@ -43,6 +48,7 @@ socket.`,
 		DisableFlagsInUseLine: true,
 	}
 	addOutput(cmd, &c.output, &c.force)
+	cmd.Flags().BoolVar(&c.resume, "resume", false, "continue a download that was interrupted, and let this one be continued")
 	c.remoteFlags.add(cmd)
 	addJSON(cmd, &c.asJSON, "print what was done as one JSON object on standard output")
 	return cmd
@@ -67,12 +73,16 @@ func (c *pullCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, []*lines.Source{{Regular: true, Bytes: header.fileBytes()}})
 	written := int64(0)
-	err = replaceFile(c.output, nil, func(w io.Writer) error {
-		if written, err = from.download(ctx, header, w, tell.Read); err != nil {
-			return err
-		}
-		return header.verify(w)
-	})
+	if c.resume {
+		written, err = from.downloadOn(ctx, header, c.output, tell.Read)
+	} else {
+		err = replaceFile(c.output, nil, func(w io.Writer) error {
+			if written, err = from.download(ctx, header, w, tell.Read); err != nil {
+				return err
+			}
+			return header.verify(w)
+		})
+	}
 	tell.Finish()
 	if err != nil {
 		return err
@@ -160,6 +170,10 @@ func (h dumpHeader) verify(w io.Writer) error {
 	beside.Lock()
 	path := beside.path
 	beside.Unlock()
+	return verifyFile(path)
+}
+
+func verifyFile(path string) error {
 	filter, err := anyfile.Open(path)
 	if err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 // pushCommand is `bloomery push`.
 type pushCommand struct {
 	force  bool
+	resume bool
 	asJSON bool
 	remoteFlags
 	anyfile.Options
@@ -35,6 +36,10 @@ The filter is uploaded under a temporary name and renamed when it is complete, s
 that no client ever sees half of it. If NAME exists the command fails, unless
 --force is given: then NAME is replaced, and no longer expires.
 
+With --resume, what was uploaded stays on the server if the command fails or is
+interrupted, and the same command continues from there: within an hour, or at any
+time if the server keeps its filters elsewhere (serve --store).
+
 The port is 6379 if none is given. Filters are in database 0, the only one that
 'bloomery serve' has. A password in the environment variable ` + passwordVariable + ` does
 not show in the list of processes. rediss:// uses TLS, and unix:///PATH/NAME a Unix
@@ -45,6 +50,7 @@ socket.`,
 		DisableFlagsInUseLine: true,
 	}
 	cmd.Flags().BoolVar(&c.force, "force", false, "replace NAME if it exists")
+	cmd.Flags().BoolVar(&c.resume, "resume", false, "continue an upload that was interrupted, and let this one be continued")
 	c.remoteFlags.add(cmd)
 	addFormat(cmd, &c.Options)
 	addJSON(cmd, &c.asJSON, "print what was done as one JSON object on standard output")
@@ -90,9 +96,17 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 	if err := to.mayTake(ctx, c.force); err != nil {
 		return err
 	}
+	if c.resume {
+		if err := to.resume(ctx, dump); err != nil {
+			return err
+		}
+	}
 	tell := lines.NewReporter(cmd.ErrOrStderr(), cmd.OutOrStdout(), false, []*lines.Source{{Regular: true, Bytes: dump.bytes}})
-	err = to.upload(ctx, dump, c.force, tell.Read)
+	err = to.upload(ctx, dump, c.force, c.resume, tell.Read)
 	tell.Finish()
+	if err != nil && c.resume {
+		tell.Say("%s: what was uploaded stays there: run the command again to continue", to.url)
+	}
 	if err != nil && ctx.Err() != nil {
 		return exitStatus(exitInterrupted)
 	}
@@ -133,11 +147,35 @@ func (f *remoteFilter) taken() error {
 // each chunk renews it.
 const halfLife = time.Hour
 
-// upload loads the dump under a temporary name, and renames it.
-func (f *remoteFilter) upload(ctx context.Context, d *dump, force bool, sent func(int)) (err error) {
-	name := f.beside()
+// resume finds out how much of a dump an earlier push has loaded.
+func (f *remoteFilter) resume(ctx context.Context, d *dump) error {
+	if d.identity == "" {
+		return usagef("--resume is for our own kinds: of RedisBloom's, a server does not say how much was loaded")
+	}
+	reply, err := f.do(ctx, "BF.INFO", f.beside(d.identity), "LOADED").AsMap()
+	answer, _ := rueidis.IsRedisErr(err)
+	switch {
+	case answer != nil && strings.HasSuffix(answer.Error(), "not found"):
+		return nil
+	case err != nil:
+		return f.explain(err)
+	}
+	d.begun, d.loaded = true, d.bytes
+	if loaded := reply["Loaded"]; !loaded.IsNil() { // otherwise all of it was loaded
+		d.loaded, err = loaded.AsInt64()
+	}
+	return f.explain(err)
+}
+
+// upload loads the dump under a temporary name, and renames it. A dump that can be
+// resumed stays there if that fails.
+func (f *remoteFilter) upload(ctx context.Context, d *dump, force, resume bool, sent func(int)) (err error) {
+	name := f.beside("")
+	if resume {
+		name = f.beside(d.identity)
+	}
 	defer func() {
-		if err != nil { // also when ctx has ended
+		if err != nil && !resume { // also when ctx has ended
 			cleanup, cancel := context.WithTimeout(context.WithoutCancel(ctx), dialTime)
 			defer cancel()
 			f.do(cleanup, "DEL", name)
@@ -147,6 +185,10 @@ func (f *remoteFilter) upload(ctx context.Context, d *dump, force bool, sent fun
 	for part, err := range d.chunks {
 		if err != nil {
 			return err
+		}
+		if d.begun && part.iterator-1 <= d.loaded {
+			sent(len(part.data))
+			continue
 		}
 		var replies []rueidis.RedisResult
 		for failing := (time.Time{}); ; time.Sleep(retryTime) {

@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -30,6 +30,7 @@ import (
 	"github.com/bloomery/bloom/store"
 	"github.com/redis/rueidis"
 	"github.com/spf13/cobra"
+	"github.com/zeebo/xxh3"
 )
 
 // A filter on a server: its address, and the commands that push and pull need.
@@ -212,18 +213,17 @@ func (f *remoteFilter) scanDump(ctx context.Context, iterator int64) (next int64
 	return next, chunk, nil
 }
 
-// beside is a new name, on the same node of a cluster, for the filter while it is
-// incomplete.
-func (f *remoteFilter) beside() string {
+// beside is a name, on the same node of a cluster, for the filter while it is
+// incomplete: that of a dump with an identity, or a new one.
+func (f *remoteFilter) beside(identity string) string {
 	name := f.name
 	if !strings.Contains(name, "}") { // otherwise it may name its slot itself
 		name = "{" + name + "}"
 	}
-	var random [8]byte
-	for i := range random {
-		random[i] = byte(rand.Uint32())
+	if identity == "" {
+		identity = fmt.Sprintf("%016x", rand.Uint64())
 	}
-	return name + ".push." + hex.EncodeToString(random[:])
+	return name + ".push." + identity
 }
 
 // explain adds advice to an error of the server or of the connection.
@@ -273,10 +273,14 @@ func untilInterrupted(cmd *cobra.Command) (context.Context, context.CancelFunc) 
 
 // A dump is a filter in the chunks that BF.LOADCHUNK takes.
 type dump struct {
-	kind   string
-	bytes  int64                   // of all chunks, if known
-	chunks iter.Seq2[chunk, error] // once
-	close  func() error            // before the filter is closed
+	kind     string
+	bytes    int64                   // of all chunks, if known
+	chunks   iter.Seq2[chunk, error] // once
+	close    func() error            // before the filter is closed
+	identity string                  // of its file, for push --resume; empty for RedisBloom's
+
+	begun  bool  // an earlier push has loaded the header
+	loaded int64 // and this much of the file
 }
 
 // chunk is a part of a dump, with the iterator for loading it.
@@ -355,7 +359,8 @@ func dumpOfOurs(f *anyfile.File) (*dump, error) {
 		return nil, fmt.Errorf("%s: %w", f.Path, err)
 	}
 	header := dumpHeaderOf(head)
-	d := &dump{kind: f.Kind(), bytes: int64(len(header)) + header.fileBytes(), close: end}
+	d := &dump{kind: f.Kind(), bytes: int64(len(header)) + header.fileBytes(), close: end,
+		identity: fmt.Sprintf("%016x", xxh3.Hash(slices.Concat(header, head)))}
 	d.chunks = func(yield func(chunk, error) bool) {
 		if !yield(chunk{1, header}, nil) {
 			return

@@ -460,7 +460,7 @@ func TestPushInterrupted(t *testing.T) {
 	defer to.Close()
 	ctx, interrupt := context.WithCancel(t.Context())
 	names, chunks := "", 0
-	err = to.upload(ctx, d, false, func(int) {
+	err = to.upload(ctx, d, false, false, func(int) {
 		if chunks++; chunks == 2 {
 			names = ask(t, address, "DBSIZE")
 			interrupt()

@@ -1,7 +1,6 @@
 package filterfile
 
 import (
-	"encoding/binary"
 	"fmt"
 	"sync"
 
@@ -63,7 +62,8 @@ func (i *Image) Overhead() uint64 { return uint64(len(i.head) + len(i.sums) + le
 // Piece returns at most `most` bytes of the file, starting at byte `at`, and none at the
 // end. most must be at least 2 MiB. A piece starts at 0 or where another one ended. The
 // checksums at the file's end are those of the pieces as they were read, so all other
-// pieces must be read before the last one. A piece that is read again may have more
+// pieces must be read before that with the checksums: a reader that has some of them from
+// an earlier image does without, see [Sums]. A piece that is read again may have more
 // keys, and replaces the one read before. The error wraps [ErrFormat].
 func (i *Image) Piece(at uint64, most int) ([]byte, error) {
 	s := i.file
@@ -94,20 +94,32 @@ func (i *Image) Piece(at uint64, most int) ([]byte, error) {
 	}
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
-	if i.left > 0 {
+	if i.left > 0 && len(piece) > 0 {
+		return piece, nil
+	} else if i.left > 0 {
 		return nil, fmt.Errorf("%w: of the bytes before byte %d some were not read", ErrFormat, s.Checksums)
 	}
 	return append(piece, sealSums(i.sums[:len(i.sums):len(i.sums)])...), nil
 }
 
+// Sums returns the checksums of a part of a body that begins with a span: four bytes for
+// each. All of them, and [Seal], are the end of a file.
+func Sums(part []byte) []byte {
+	var passed body
+	passed.pass(part)
+	passed.end()
+	return passed.sums
+}
+
+// Seal appends the checksum of the checksums.
+func Seal(sums []byte) []byte { return sealSums(sums) }
+
 // note records the checksum of a span that Piece returns.
 func (i *Image) note(span int, bytes []byte) {
-	var passed body
-	passed.pass(bytes)
-	passed.end()
+	sum := Sums(bytes)
 	i.mutex.Lock()
 	defer i.mutex.Unlock()
-	binary.LittleEndian.PutUint32(i.sums[4*span:], binary.LittleEndian.Uint32(passed.sums))
+	copy(i.sums[4*span:], sum)
 	if !i.known[span] {
 		i.known[span] = true
 		i.left--

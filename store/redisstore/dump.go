@@ -52,7 +52,7 @@ func (f *filter) Dump(iterator int64) (next int64, chunk []byte, err error) {
 }
 
 func (f *filter) beginDump(ctx context.Context) ([]byte, error) {
-	if err := f.count(ctx); err != nil {
+	if err := errors.Join(f.mayUse(), f.count(ctx)); err != nil {
 		return nil, err
 	}
 	head, err := f.store.ask(ctx, f.store.client.B().Hget().Key(f.store.keys.meta(f.epoch)).Field("head").Build()).AsBytes()

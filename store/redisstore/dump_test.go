@@ -60,6 +60,18 @@ func TestPushPull(t *testing.T) {
 		if _, err := f.Add(ctx, keys[:1], make([]bool, 1)); !errors.Is(err, store.ErrChunk) {
 			t.Fatalf("an add after %d of %d bytes: %v", at, len(file), err)
 		}
+		if f, err = s.Open([]byte("f")); err != nil {
+			t.Fatal(err)
+		}
+		if info := f.Info(); info.Loaded != uint64(at) || info.ToLoad != uint64(len(file)) {
+			t.Fatalf("after %d of %d bytes: %+v", at, len(file), info)
+		}
+		if f, err = s.Open([]byte("f")); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := f.Dump(0); !errors.Is(err, store.ErrChunk) {
+			t.Fatalf("a dump after %d of %d bytes: %v", at, len(file), err)
+		}
 		end := min(at+[]int{12288, 1, 65_000, 700_001}[i%4], len(file))
 		if f, err = s.Open([]byte("f")); err != nil {
 			t.Fatal(err)

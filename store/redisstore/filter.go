@@ -451,7 +451,7 @@ func (f *filter) Info() store.Info {
 	items := f.items()
 	if l := f.loading; l != nil {
 		f.store.forget(f)
-		return store.Info{Spec: l.header.Spec, Bytes: l.header.Bytes, Items: items, Room: l.header.Spec.Capacity,
+		return store.Info{Spec: l.header.Spec, Bytes: l.header.Bytes, Items: items, Room: l.header.Spec.Capacity, Loaded: l.have, ToLoad: l.header.Bytes,
 			Layers: []store.Layer{{Bytes: l.header.Bytes, Bits: 8 * l.header.Bytes, Capacity: l.header.Spec.Capacity, Items: items, Rate: l.header.Spec.Rate}}}
 	}
 	return store.Info{
