@@ -3,6 +3,7 @@ package interop_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -172,4 +173,21 @@ func FuzzPython(f *testing.F) {
 		fuzzed(t, "python-list", interop.Options{Probes: 3}, data)
 		fuzzed(t, "python-bitstring", interop.Options{}, data)
 	})
+}
+
+// A tutorial's filter: MD5 of a number and the key, and the bits as a Python list.
+func ExampleWritePythonList() {
+	words, err := classic.Config{Keys: 3, Rate: 0.1, Scheme: classic.SchemeMD5IndexKey}.New()
+	if err != nil {
+		panic(err)
+	}
+	words.AddStrings([]string{"to", "be", "or"}, nil)
+	if err := interop.WritePythonList(os.Stdout, words); err != nil {
+		panic(err)
+	}
+	fmt.Println()
+	fmt.Println(words.ContainsString("be"), words.ContainsString("question"))
+	// Output:
+	// [1, 0, 1, 0, 0, 0, 0, 0, 1, 1, 1, 0, 1, 0]
+	// true false
 }

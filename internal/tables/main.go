@@ -7,11 +7,34 @@
 //	go run ./internal/tables tightening bits per key of a chain, by series of rates
 //	go run ./internal/tables growing    a Scalable next to filters planned for n
 //	go run ./internal/tables windows    bits per key of a Window, by generations
+//
+// and those of docs/choosing.md:
+//
+//	go run ./internal/tables exact      what a set costs that is never wrong
+//	go run ./internal/tables saved      what a filter in front of something slow saves
+//	go run ./internal/tables worth      the rate that costs the least
+//	go run ./internal/tables kinds      bits per key of each kind
+//	go run ./internal/tables small      what a filter of few keys takes
+//
+// and of docs/from-the-articles.md:
+//
+//	go run ./internal/tables approximation the textbook's formula and the exact rate
+//	go run ./internal/tables formulas   the articles' formulas, and the rates that they give
+//	go run ./internal/tables perkey     the rate by bits per key
+//	go run ./internal/tables prefixes   keys that share positions
+//	go run ./internal/tables neighbours two readings of MD5(x+i)
+//	go run ./internal/tables tenbillion the black list of ten billion URLs
+//	go run ./internal/tables javaclass  the rate of the Java class, measured
+//	go run ./internal/tables counters   how often a counter of few bits overflows
+//	go run ./internal/tables removals   what is lost when strangers are removed
+//	go run ./internal/tables operations union, intersection and difference of bits
 package main
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -24,11 +47,17 @@ var rates = []float64{1e-2, 1e-3, 1e-4, 1e-5, 1e-6}
 // manyKeys is large enough that rounding to whole blocks does not show.
 const manyKeys = 10_000_000
 
+// tables are the tables by name.
+var tables = map[string]func(){
+	"overhead": overhead, "textbook": textbook, "layouts": layouts, "overfill": overfill, "tightening": tightening, "growing": growing, "windows": windows,
+	"exact": exact, "saved": saved, "worth": worth, "kinds": kinds, "small": small,
+	"approximation": approximation, "formulas": formulas, "perkey": perkey, "prefixes": prefixes, "neighbours": neighbours, "tenbillion": tenbillion, "javaclass": javaclass,
+	"counters": counters, "removals": removals, "operations": operations,
+}
+
 func main() {
-	tables := map[string]func(){"overhead": overhead, "textbook": textbook, "layouts": layouts, "overfill": overfill,
-		"tightening": tightening, "growing": growing, "windows": windows}
 	if len(os.Args) != 2 || tables[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: go run ./internal/tables overhead|textbook|layouts|overfill|tightening|growing|windows")
+		fmt.Fprintln(os.Stderr, "usage: go run ./internal/tables", strings.Join(slices.Sorted(maps.Keys(tables)), "|"))
 		os.Exit(2)
 	}
 	tables[os.Args[1]]()
@@ -53,28 +82,6 @@ func rateTitles(first string) []string {
 		titles = append(titles, "p = "+name(p))
 	}
 	return titles
-}
-
-func overhead() {
-	head("rate", "textbook bits per key", "bits per key", "more")
-	for _, p := range rates {
-		least, ours := bloom.ClassicBitsPerKey(p), mustPlan(p).BitsPerKey()
-		row(name(p), fmt.Sprintf("%.2f", least), fmt.Sprintf("%.2f", ours), fmt.Sprintf("+%.1f%%", 100*(ours/least-1)))
-	}
-}
-
-func textbook() {
-	head(rateTitles("")...)
-	perKey, ideal, whole := []string{"bits per key, `log2(1/p) / ln 2`"}, []string{"best k, `log2(1/p)`"}, []string{"bits per key with k whole"}
-	for _, p := range rates {
-		c, k := leastSpace(p, 30, textbookRate)
-		perKey = append(perKey, fmt.Sprintf("%.2f", bloom.ClassicBitsPerKey(p)))
-		ideal = append(ideal, fmt.Sprintf("%.2f", bloom.ClassicBitsPerKey(p)*ln2))
-		whole = append(whole, fmt.Sprintf("%.2f (k = %d)", c, k))
-	}
-	row(perKey...)
-	row(ideal...)
-	row(whole...)
 }
 
 // mustPlan returns the plan of our layout for rate p.

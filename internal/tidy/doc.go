@@ -61,6 +61,10 @@
 // show input only. In tables, text in backticks and names such as RESP3, Go 1.26
 // or section 2.1 are not numbers. In other fenced blocks every digit is.
 //
+// Two documents are to be copied from, docs/choosing.md and docs/from-the-articles.md.
+// Each line of Go in them stands in a Go file, and the commands in the tables of the
+// former run without an error: see guides_test.go.
+//
 // In prose, a figure is a number with a unit (9.68 bits, 12 ns, 1.5x, 10%) or
 // with a decimal point. Its number must also stand, digit for digit (but for
 // thousands separators), in a marked block of any of the documents: 10% wants a
