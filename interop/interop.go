@@ -88,8 +88,8 @@ type Format struct {
 
 	Holds Holding // what Write takes
 
-	// Schemes are those of the [classic.Filter] filters that Write accepts, the
-	// current one first.
+	// Schemes are those of the [classic.Filter] filters that Write accepts. The first
+	// is the default, also of Read if neither the file nor Options says.
 	Schemes []classic.Scheme
 
 	// Matches reports whether a file of this size (-1: unknown) that begins with

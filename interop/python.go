@@ -21,17 +21,17 @@ import (
 var pythonListFormat = &Format{
 	Name:    "python-list",
 	About:   "Python: the list of bits of a tutorial's filter, as print or json.dumps writes it",
-	Schemes: []classic.Scheme{classic.SchemeSHA256MD5, classic.SchemeMD5KeyIndex, classic.SchemeMD5IndexKey},
+	Schemes: pythonListSchemes,
 	Needs:   "k; the scheme, if it is not md5-index-key",
 	read: func(r io.Reader, o Options) (*File, error) {
-		c, err := o.bare(pythonSchemes...)
+		c, err := o.bare(pythonListSchemes...)
 		if err != nil {
 			return nil, err
 		}
 		return pythonFile(ReadPythonList(r, c))
 	},
 	write: func(w io.Writer, f *File) error {
-		filter, err := f.classicUnder(pythonSchemes...)
+		filter, err := f.classicUnder(pythonListSchemes...)
 		if err != nil {
 			return err
 		}
@@ -42,17 +42,17 @@ var pythonListFormat = &Format{
 var pythonStringFormat = &Format{
 	Name:    "python-bitstring",
 	About:   "Python: the bit string of a tutorial's filter, the last bit first",
-	Schemes: []classic.Scheme{classic.SchemeSHA256MD5, classic.SchemeMD5KeyIndex, classic.SchemeMD5IndexKey},
+	Schemes: pythonStringSchemes,
 	Needs:   "the scheme, if it is not sha256-md5, and then k",
 	read: func(r io.Reader, o Options) (*File, error) {
-		c, err := o.bare(classic.SchemeSHA256MD5, classic.SchemeMD5IndexKey, classic.SchemeMD5KeyIndex)
+		c, err := o.bare(pythonStringSchemes...)
 		if err != nil {
 			return nil, err
 		}
 		return pythonFile(ReadPythonBitString(r, c))
 	},
 	write: func(w io.Writer, f *File) error {
-		filter, err := f.classicUnder(pythonSchemes...)
+		filter, err := f.classicUnder(pythonStringSchemes...)
 		if err != nil {
 			return err
 		}
@@ -60,8 +60,11 @@ var pythonStringFormat = &Format{
 	},
 }
 
-// pythonSchemes are the rules of such programs.
-var pythonSchemes = []classic.Scheme{classic.SchemeMD5IndexKey, classic.SchemeSHA256MD5, classic.SchemeMD5KeyIndex, classic.SchemeMD5IndexKey}
+// The rules of such programs. The first is what a text has if nobody says otherwise.
+var (
+	pythonListSchemes   = []classic.Scheme{classic.SchemeMD5IndexKey, classic.SchemeSHA256MD5, classic.SchemeMD5KeyIndex}
+	pythonStringSchemes = []classic.Scheme{classic.SchemeSHA256MD5, classic.SchemeMD5IndexKey, classic.SchemeMD5KeyIndex}
+)
 
 func pythonFile(f *classic.Filter, err error) (*File, error) {
 	if err != nil {

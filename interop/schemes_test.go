@@ -1,6 +1,8 @@
 package interop_test
 
 import (
+	"bytes"
+	"errors"
 	"io"
 	"slices"
 	"testing"
@@ -47,6 +49,40 @@ func TestHolds(t *testing.T) {
 		}
 		if len(format.Schemes) == 0 && format.Holds == interop.Classics {
 			t.Errorf("%s: holds nothing", format.Name)
+		}
+	}
+}
+
+// TestDefaultScheme: what is written under a format's first scheme is read under the
+// same one, if no scheme is given. Otherwise no key would be found.
+func TestDefaultScheme(t *testing.T) {
+	for _, format := range interop.Formats {
+		if len(format.Schemes) == 0 {
+			continue
+		}
+		want := format.Schemes[0]
+		filter, err := classic.Config{Keys: 10, Rate: 0.1, Scheme: want}.New()
+		if err != nil {
+			t.Fatalf("%s: %v", format.Name, err)
+		}
+		keys := []string{"a", "b", "c"}
+		for _, key := range keys {
+			filter.AddString(key)
+		}
+		var file bytes.Buffer
+		if err := (&interop.File{Filter: filter}).Write(&file, format); err != nil {
+			t.Fatalf("%s: %v", format.Name, err)
+		}
+		read, err := format.Read(&file, interop.Options{Bits: filter.Plan().Bits, Probes: filter.Plan().Probes})
+		if errors.Is(err, bloom.ErrConfig) {
+			continue // it must be told the scheme
+		} else if err != nil {
+			t.Fatalf("%s: %v", format.Name, err)
+		}
+		for _, key := range keys {
+			if !read.Filter.Contains([]byte(key)) {
+				t.Errorf("%s: %q, added under %s, is not found", format.Name, key, want.Name())
+			}
 		}
 	}
 }
