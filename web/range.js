@@ -83,6 +83,9 @@ class URLSource extends Source {
   // take checks an answer before it reads it.
   async take(response, at, length) {
     const { status } = response;
+    if (status === 200 && at === 0 && response.headers.get('Content-Length') === '0') {
+      throw new FormatError('not a filter file: it is too short');
+    }
     if (status === 200) {
       throw new SourceError(`${this.url}: the server ignores Range: it sends the whole file`, 'range', status);
     }
