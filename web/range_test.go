@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -95,7 +97,7 @@ func TestRange(t *testing.T) {
 		h := newHost(t, filepath.Dir(c.Path))
 		hosts = append(hosts, h)
 		all = append(all, asked{
-			URL: h.URL + "/" + strings.ReplaceAll(filepath.Base(c.Path), " ", "%20"), Secret: fmt.Sprintf("%x", c.Secret), Now: c.Now.UnixMilli(), Keys: packed, Local: c.Path,
+			URL: h.URL + "/" + url.PathEscape(filepath.Base(c.Path)), Secret: fmt.Sprintf("%x", c.Secret), Now: c.Now.UnixMilli(), Keys: packed, Local: c.Path,
 		})
 	}
 	for i, done := range ranges(t, "ranges.mjs", all...) {
@@ -128,13 +130,30 @@ func TestRange(t *testing.T) {
 	}
 }
 
-// TestRangeBatch: keys of a batch that fall on the same block share a request.
+// TestRangeBatch: in a batch, lookups run at the same time, and keys that fall on the same
+// block share a request.
 func TestRangeBatch(t *testing.T) {
-	h := newHost(t, filepath.Join(root, "testdata", "golden"))
-	keys := webtest.Keys(1000)
-	done := ranges(t, "batch.mjs", asked{URL: h.URL + "/filter.bloom", Keys: written(t, "keys", webtest.Pack(keys)), Local: filepath.Join(h.dir, "filter.bloom")})[0]
-	if done.Opened != "" || done.Wrong != 0 || h.requests != 2 {
-		t.Errorf("opened %q, %d wrong answers, %d requests; want no error, and 2 requests: the filter has one block", done.Opened, done.Wrong, h.requests)
+	keys := webtest.Keys(160)
+	packed := written(t, "keys", webtest.Pack(keys))
+	var cases []webtest.Case
+	var hosts []*host
+	var all []asked
+	for _, c := range append(webtest.Golden(t, root), larger(t)...) {
+		if c.Secret != "" || strings.HasPrefix(c.Name, "classic-") || strings.Contains(c.Name, "later") {
+			continue
+		}
+		h := newHost(t, filepath.Dir(c.Path))
+		cases, hosts = append(cases, c), append(hosts, h)
+		all = append(all, asked{URL: h.URL + "/" + url.PathEscape(filepath.Base(c.Path)), Keys: packed, Local: c.Path, Now: c.Now.UnixMilli()})
+	}
+	for i, done := range ranges(t, "batch.mjs", all...) {
+		if done.Opened != "" || done.Wrong != 0 {
+			t.Errorf("%s: opened %q, %d wrong answers", cases[i].Name, done.Opened, done.Wrong)
+		}
+	}
+	first := slices.IndexFunc(cases, func(c webtest.Case) bool { return c.Name == "filter" }) // the golden one
+	if requests := hosts[first].requests; requests != 2 {
+		t.Errorf("%d requests for one batch; want 2: the filter has one block", requests)
 	}
 }
 
@@ -154,6 +173,13 @@ func TestRangeRefused(t *testing.T) {
 		if err := os.Chtimes(name, when, when); err != nil {
 			t.Fatal(err)
 		}
+	}
+	modified := func() string {
+		info, err := os.Stat(name)
+		if err != nil {
+			t.Error(err)
+		}
+		return info.ModTime().UTC().Format(http.TimeFormat)
 	}
 	packed := written(t, "keys", webtest.Pack(webtest.Keys(4)))
 	type handler = func(w http.ResponseWriter, r *http.Request, files http.Handler)
@@ -212,15 +238,11 @@ func TestRangeRefused(t *testing.T) {
 		{"another length later", "", "SourceError changed", good, afterFirst(func(w http.ResponseWriter, r *http.Request, files http.Handler) {
 			at := 0
 			fmt.Sscanf(r.Header.Get("Range"), "bytes=%d-", &at)
-			w.Header().Set("Last-Modified", "")
+			w.Header().Set("Last-Modified", modified())
 			answer(206, fmt.Sprintf("bytes %d-%d/17000", at, at+511), strings.Repeat("x", 512))(w, r, files)
 		}), 20_000},
 		{"short answer later", "", "SourceError short", good, afterFirst(func(w http.ResponseWriter, r *http.Request, files http.Handler) {
-			info, err := os.Stat(name)
-			if err != nil {
-				t.Error(err)
-			}
-			w.Header().Set("Last-Modified", info.ModTime().UTC().Format(http.TimeFormat))
+			w.Header().Set("Last-Modified", modified())
 			answer(206, "", "hello")(w, r, files)
 		}), 20_000},
 	} {
