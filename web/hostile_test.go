@@ -42,6 +42,7 @@ var le = binary.LittleEndian
 // reached, and has both the library and JavaScript read each: they must agree on
 // which are refused. Lookups in the others must answer.
 func TestHostile(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(20, 26))
 	cases := webtest.Golden(t, root)
 	var changes []change
@@ -109,6 +110,7 @@ func judge(t *testing.T, changes []change) (accepted string, messages []string) 
 // TestConditions: conditions that random changes hardly ever break alone. Each file is
 // changed so that only one of them is not met.
 func TestConditions(t *testing.T) {
+	t.Parallel()
 	golden := func(name string) string { return filepath.Join(root, "testdata", "golden", name+".bloom") }
 	window := windows(t, t.TempDir(), time.Unix(1_800_000_000, 0))[0].Path
 	section := func(file []byte, i int) []byte { return file[page+64+64*i:] }
@@ -258,6 +260,7 @@ func changeOf(path string, base, changed []byte) change {
 
 // TestTruncated: a file that ends anywhere before its end is refused.
 func TestTruncated(t *testing.T) {
+	t.Parallel()
 	var changes []change
 	for i, c := range webtest.Golden(t, root) {
 		size := len(webtest.ReadFile(t, c.Path))

@@ -87,6 +87,7 @@ func ranges(t *testing.T, script string, all ...asked) (done []asked) {
 // TestRange: for each kind the answers by ranges are those of the whole file, and it
 // takes the requests and bytes that README.md says.
 func TestRange(t *testing.T) {
+	t.Parallel()
 	cases := webtest.Golden(t, root)
 	cases = append(cases, larger(t)...)
 	keys := webtest.Keys(28)
@@ -133,6 +134,7 @@ func TestRange(t *testing.T) {
 // TestRangeBatch: in a batch, lookups run at the same time, and keys that fall on the same
 // block share a request.
 func TestRangeBatch(t *testing.T) {
+	t.Parallel()
 	keys := webtest.Keys(160)
 	packed := written(t, "keys", webtest.Pack(keys))
 	var cases []webtest.Case
@@ -160,6 +162,7 @@ func TestRangeBatch(t *testing.T) {
 // TestRangeRefused: what a server can do wrong is an error that says so, and little is
 // read.
 func TestRangeRefused(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	good := []byte(webtest.ReadFile(t, filepath.Join(root, "testdata", "golden", "scalable.bloom")))
 	big := make([]byte, 64<<20) // no filter, but a server would send all of it
@@ -282,6 +285,7 @@ func matches(got, want string) bool {
 
 // TestRangeAborted: a signal ends opening and lookups while the server waits.
 func TestRangeAborted(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, filepath.Join(root, "testdata", "golden"))
 	let := make(chan struct{})
 	first := true

@@ -97,11 +97,13 @@ func compare(t *testing.T, cases []webtest.Case, keys [][]byte) {
 
 // TestGolden: JavaScript answers as the library does, for every golden file.
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	compare(t, webtest.Golden(t, root), webtest.Keys(100_000))
 }
 
 // TestLarger: the same for files with more keys, blocks, layers and generations.
 func TestLarger(t *testing.T) {
+	t.Parallel()
 	compare(t, larger(t), webtest.Keys(100_000))
 }
 
