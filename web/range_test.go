@@ -49,6 +49,9 @@ func newHost(t *testing.T, dir string) *host {
 	return h
 }
 
+// settle waits for what is under way: afterwards the counts are complete.
+func (h *host) settle() { h.Close() }
+
 type countingWriter struct {
 	http.ResponseWriter
 	sent int
@@ -103,6 +106,7 @@ func TestRange(t *testing.T) {
 	}
 	for i, done := range ranges(t, "ranges.mjs", all...) {
 		c, h := cases[i], hosts[i]
+		h.settle()
 		if done.Opened != "" || done.Wrong != 0 || len(done.Lookups) != len(keys) {
 			t.Errorf("%s: opened %q, %d of %d answers are wrong: %q", c.Name, done.Opened, done.Wrong, len(keys), done.Lookups)
 		}
@@ -154,6 +158,7 @@ func TestRangeBatch(t *testing.T) {
 		}
 	}
 	first := slices.IndexFunc(cases, func(c webtest.Case) bool { return c.Name == "filter" }) // the golden one
+	hosts[first].settle()
 	if requests := hosts[first].requests; requests != 2 {
 		t.Errorf("%d requests for one batch; want 2: the filter has one block", requests)
 	}
@@ -255,6 +260,7 @@ func TestRangeRefused(t *testing.T) {
 			h.how = tt.how
 			local := filepath.Join(root, "testdata", "golden", "scalable.bloom")
 			done := ranges(t, "ranges.mjs", asked{URL: h.URL + "/f.bloom", Keys: packed, Local: local})[0]
+			h.settle()
 			if !matches(done.Opened, tt.opened) {
 				t.Errorf("opening: %q, want %q", done.Opened, tt.opened)
 			}
