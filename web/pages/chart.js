@@ -6,7 +6,7 @@
 //     x: {label, from, to, log, ticks: [{at, label}], format: (x) => text},
 //     y: the same,
 //     lines: [{name, points: [[x, y], ...], style: "main", label, end: true, quiet: true}],
-//     rules: [{axis: "x" or "y", at, label}],
+//     rules: [{axis: "x" or "y", at, label, side: "right"}],
 //     marks: [{x, y, label}],     a dot with a label
 //     dots: [[x, y], ...],        measured values
 //     table: {head: [text], rows: [[text]]},
@@ -64,7 +64,7 @@ export function drawChart(figure, chart, t) {
   const canvas = element("div");
   const reading = element("p", { class: "reading", "aria-live": "polite" });
   const parts = [canvas, reading];
-  const legend = chart.lines.filter((line) => line.name && !line.quiet && chart.legend);
+  parts.push(legendOf(chart));
   if (chart.table) parts.push(tableOf(chart, t, old?.open ?? false, figure));
   figure.replaceChildren(...parts);
   const own = (figure.chart = { open: old?.open ?? false });
@@ -78,7 +78,18 @@ export function drawChart(figure, chart, t) {
   draw();
   own.observer = new ResizeObserver(draw);
   own.observer.observe(figure);
-  return legend;
+}
+
+// legendOf names the lines, each with a piece of it.
+function legendOf(chart) {
+  const list = element("ul", { class: "legend" });
+  for (const line of chart.lines) {
+    if (!line.name || line.quiet) continue;
+    const piece = svg("svg", { width: 22, height: 8, "aria-hidden": "true" });
+    piece.append(svg("path", { class: "line " + (line.style ?? ""), d: "M1 4H21" }));
+    list.append(element("li", {}, piece, line.name));
+  }
+  return list;
 }
 
 function tableOf(chart, t, open, figure) {
@@ -151,7 +162,8 @@ function drawRule(root, rule, x, y, width, height, right, placed) {
   const at = y(rule.at);
   if (at < space.top || at > height - space.bottom) return;
   root.append(svg("line", { class: "rule", x1: space.left, x2: width - right, y1: at, y2: at }));
-  if (rule.label) root.append(svg("text", { class: "halo", x: space.left + 8, y: at - 5 }, rule.label));
+  const x1 = rule.side === "right" ? width - right - 6 : space.left + 8;
+  if (rule.label) root.append(svg("text", { class: "halo", x: x1, y: at - 5, "text-anchor": rule.side === "right" ? "end" : "start" }, rule.label));
   placed.push(at);
 }
 
