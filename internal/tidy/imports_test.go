@@ -67,7 +67,7 @@ var policy = []room{
 	{dir: "store/storetest", may: atServer},
 	{dir: "internal/redistest", may: []string{"std"}},
 	{dir: "internal/resp", may: []string{"std"}},
-	// The pages are files: what they compute, they compute in the browser.
+	// What browsers run comes embedded; what pages compute, they compute there.
 	{dir: "web", may: []string{"std"}},
 	{dir: "server", may: append([]string{"internal/human", "internal/resp", "web", "github.com/prometheus/client_golang"}, atServer...)},
 	{dir: "cmd/bloomery", may: []string{"everything"}},
@@ -86,8 +86,6 @@ var policy = []room{
 	{dir: "internal/tables", may: atEngine},
 	{dir: "internal/tidy", may: []string{"std"}},
 	{dir: "internal/long", may: []string{"std"}},
-	// What browsers run comes embedded, or from the server.
-	{dir: "web", may: []string{"std"}},
 	{dir: "internal/webtest", may: append([]string{"internal/anyfile"}, atStore...)},
 }
 

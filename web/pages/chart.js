@@ -7,7 +7,7 @@
 //     y: the same,
 //     lines: [{name, points: [[x, y], ...], style: "main", label, end: true, quiet: true}],
 //     rules: [{axis: "x" or "y", at, label, side: "right", below: true}],
-//     marks: [{x, y, label}],     a dot with a label
+//     marks: [{x, y, label, short}],  a dot with a label, and one for narrow screens
 //     dots: [[x, y], ...],        measured values
 //     table: {head: [text], rows: [[text]]},
 //   }, t)
@@ -195,7 +195,8 @@ function drawMark(root, chart, mark, x, y, width, right) {
   root.append(svg("circle", { class: "dot", cx: px, cy: py, r: 5 }));
   if (!mark.label) return;
   const left = px > space.left + (width - right - space.left) * 0.6;
-  root.append(svg("text", { class: "halo mark", x: px + (left ? -10 : 10), y: py - 10, "text-anchor": left ? "end" : "start" }, mark.label));
+  const text = width < 560 && mark.short ? mark.short : mark.label;
+  root.append(svg("text", { class: "halo mark", x: px + (left ? -10 : 10), y: py - 10, "text-anchor": left ? "end" : "start" }, text));
 }
 
 // read shows the values of the lines at the pointer, or at the place that the arrow keys

@@ -63,7 +63,7 @@ export function bySpace(figure, chosen, p, t, oneIn) {
     x: { label: t("axisBitsPerKey"), from: 0, to: widest, ticks: steps(widest, step), format: (x) => fixed(x, 1) },
     y: { label: t("axisRate"), from: lowest, to: 1, log: true, ticks: decades(lowest, 1, 10, tenTo), format: oneIn },
     lines,
-    marks: [{ x: bitsPerKey, y: p.rate, label: `${t("thePlan")}: ${t(chosen)}, ${oneIn(p.rate)}` }],
+    marks: [{ x: bitsPerKey, y: p.rate, label: `${t("thePlan")}: ${t(chosen)}, ${oneIn(p.rate)}`, short: oneIn(p.rate) }],
     table: {
       head: [t("axisBitsPerKey"), ...lines.filter((l) => !l.quiet).map((l) => l.name)],
       rows: rows.map((row) => row.map((v, i) => (i === 0 ? String(v) : v === undefined ? "-" : oneIn(v)))),

@@ -157,7 +157,7 @@ function showCards(results) {
       parts.push(element("p", { class: "size num" }, human.binarySize(f.bytes)));
       parts.push(factList([
         ["bits_per_key", t("bitsKey"), human.fixed(f.bits_per_key, 2)],
-        ["overhead", t("rowOver"), human.over(f.overhead)],
+        ["overhead", t("overShort"), human.over(f.overhead)],
         ["probes", t("kShort"), String(f.probes)],
         ["rate", t("rateShort"), oneIn(f.rate)],
         ["keys", t("rowKeys"), human.commas(f.keys)],
