@@ -50,18 +50,41 @@ func axe(t *testing.T) string {
 	return string(text)
 }
 
-// TestAccessible: axe-core finds nothing to complain about, in any page, width, theme and
-// language, contrast of AA included.
-func TestAccessible(t *testing.T) {
+// narrow is the width of a small phone.
+const narrow = 320
+
+// TestEveryPage: in each width, theme and language no page scrolls sideways, and axe-core
+// finds nothing to complain about, contrast of AA included. With -shots there are pictures
+// of them all.
+func TestEveryPage(t *testing.T) {
 	source := axe(t)
-	every(t, []int64{390, 1280}, []string{"light", "dark"}, []string{"en", "zh"}, func(b *tab, name string, _ int64) {
+	every(t, []int64{narrow, 390, 768, 1280}, func(b *tab, name string, width int64) {
+		var got int64
+		b.run(`return document.documentElement.scrollWidth`, &got)
+		if got > width {
+			var wide []string
+			b.run(`return [...document.querySelectorAll("main *")].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest(".scroll")).slice(-5).map((e) => e.tagName + "#" + e.id + "." + e.className)`, &wide)
+			b.t.Errorf("%s is %d pixels wide: %q", name, got, wide)
+		}
+		if width == narrow || width == 768 {
+			return // as wide as others, to axe
+		}
+		var loaded bool
+		if b.run(`return window.axe !== undefined`, &loaded); !loaded {
+			b.run(source+`; return true`, &loaded)
+		}
 		var problems []string
-		b.run(source+`;
+		b.run(`
 			const { violations, passes } = await axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] });
 			if (passes.length < 20) return ["only " + passes.length + " rules ran"];
 			return violations.map((v) => v.id + ": " + v.help + ": " + v.nodes.slice(0, 3).map((n) => n.target.join(" ") + " " + n.failureSummary.split("\n")[1]).join("; "))`, &problems)
 		if len(problems) > 0 {
 			b.t.Errorf("%s:\n\t%s", name, strings.Join(problems, "\n\t"))
+		}
+		if *shots != "" {
+			if err := os.WriteFile(filepath.Join(*shots, name+".png"), b.shot(float64(width), 0), 0o644); err != nil {
+				b.t.Fatal(err)
+			}
 		}
 	})
 }

@@ -12,23 +12,6 @@ var (
 	pictures = flag.String("pictures", "", "the directory of the README's pictures, which are drawn again")
 )
 
-// TestShots draws every page: none may be empty. With -shots they are kept.
-func TestShots(t *testing.T) {
-	dir := *shots
-	if dir == "" {
-		dir = t.TempDir()
-	}
-	every(t, []int64{390, 1280}, []string{"light", "dark"}, []string{"en", "zh"}, func(b *tab, name string, width int64) {
-		picture := b.shot(float64(width), 0)
-		if len(picture) < 30_000 {
-			b.t.Errorf("%s is a picture of %d bytes", name, len(picture))
-		}
-		if err := os.WriteFile(filepath.Join(dir, name+".png"), picture, 0o644); err != nil {
-			b.t.Fatal(err)
-		}
-	})
-}
-
 // TestPictures draws the README's pictures. They depend on the fonts of the machine, so
 // only make screenshots keeps them.
 func TestPictures(t *testing.T) {
