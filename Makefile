@@ -23,7 +23,7 @@ RACETIME  ?= 40m#     the same with the race detector, which is several times sl
 # The stages of `make test` run in order, even with -j, so that their outputs do not
 # mix.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all compiler redis node chromium fmt vet 32-bit unit race purego browser race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all compiler redis node npm chromium fmt vet 32-bit unit race purego browser screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ tour: build ## draws the beginning of make run to docs/tour.svg
 	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz -svg docs/tour.svg
 
 # go test comes last, so that the last lines are its verdict.
-test: compiler redis node chromium fmt vet 32-bit unit race purego browser ## runs everything that must pass: gofmt, vet, and the tests, also in 32 bits, with the race detector, in pure Go and in a browser (docs/testing.md)
+test: compiler redis node npm chromium fmt vet 32-bit unit race purego browser ## runs everything that must pass: gofmt, vet, and the tests, also in 32 bits, with the race detector, in pure Go and in a browser (docs/testing.md)
 
 test-quick: fmt vet ## runs the quick part: gofmt, vet, and the short tests; installs nothing
 	@echo "== go test -short"
@@ -114,6 +114,19 @@ chromium:
 	fi; \
 	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium-headless-shell
 
+# The tests of the pages get axe-core with it.
+npm:
+	@command -v npm >/dev/null && exit 0; \
+	echo "== no npm, with which the tests get axe-core: installing npm with apt-get"; \
+	if ! command -v apt-get >/dev/null; then \
+		echo "make browser: no npm and no apt-get: install npm, then try again" >&2; exit 1; \
+	elif [ "$$(id -u)" = 0 ]; then sudo=; \
+	elif command -v sudo >/dev/null; then sudo=sudo; \
+	else \
+		echo "make browser: no npm, and neither root nor sudo to install it: install npm, then try again" >&2; exit 1; \
+	fi; \
+	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends npm
+
 # The gofmt of the Go in use, which may not be the first one in PATH.
 fmt:
 	@echo "== gofmt"
@@ -162,9 +175,12 @@ purego:
 
 # web/browser is a separate module, so that the library does not depend on what drives
 # the browser.
-browser: chromium ## tests what browsers run, in Chromium, which it installs
+browser: chromium npm ## tests what browsers run, in Chromium, which it installs
 	@echo "== go test in web/browser"
 	@cd web/browser && $(GO) test -timeout $(TIMEOUT) ./...
+
+screenshots: chromium ## draws the pictures of the pages in docs/
+	@cd web/browser && $(GO) test -count 1 -run 'TestPictures$$' . -pictures "$(CURDIR)/docs"
 
 # An amd64 CPU also runs 386, which has 32-bit addresses and ints, and different code
 # for exp and log in package math.

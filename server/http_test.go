@@ -78,6 +78,20 @@ func TestHTTPHosts(t *testing.T) {
 	}
 }
 
+// The pages for browsers hold no secrets: they are served without a password, with a
+// policy of their own, and may be kept.
+func TestHTTPPages(t *testing.T) {
+	h := newQuiet(t, newFakeStore(), Config{Password: "p"}).HTTPHandler(HTTPConfig{})
+	for _, path := range []string{"/play", "/plan", "/web/pages/play.js"} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest("GET", "http://127.0.0.1:6381"+path, nil))
+		header := w.Result().Header
+		if w.Code != http.StatusOK || header.Get("Cache-Control") != "no-cache" || !strings.HasPrefix(header.Get("Content-Security-Policy"), "default-src 'self'") {
+			t.Errorf("%s: %d, %v", path, w.Code, header)
+		}
+	}
+}
+
 func TestHTTPPassword(t *testing.T) {
 	h := newQuiet(t, newFakeStore(), Config{Password: "all", ReadOnlyPassword: "look"}).HTTPHandler(HTTPConfig{Profiling: true})
 	for _, tt := range []struct {
