@@ -23,7 +23,7 @@ RACETIME  ?= 40m#     the same with the race detector, which is several times sl
 # The stages of `make test` run in order, even with -j, so that their outputs do not
 # mix.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all compiler redis node npm chromium fmt vet 32-bit unit race purego browser screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all tools compiler redis node npm chromium fmt vet 32-bit unit race purego browser screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -44,7 +44,7 @@ tour: build ## draws the beginning of make run to docs/tour.svg
 	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz -svg docs/tour.svg
 
 # go test comes last, so that the last lines are its verdict.
-test: compiler redis node npm chromium fmt vet 32-bit unit race purego browser ## runs everything that must pass: gofmt, vet, and the tests, also in 32 bits, with the race detector, in pure Go and in a browser (docs/testing.md)
+test: tools fmt vet 32-bit unit race purego browser ## runs everything that must pass: gofmt, vet, and the tests, also in 32 bits, with the race detector, in pure Go and in a browser (docs/testing.md)
 
 test-quick: fmt vet ## runs the quick part: gofmt, vet, and the short tests; installs nothing
 	@echo "== go test -short"
@@ -56,76 +56,12 @@ test-quick: fmt vet ## runs the quick part: gofmt, vet, and the short tests; ins
 	fi; \
 	$(GO) test -short -skip "$$skip" -timeout $(TIMEOUT) $$packages
 
-# The race detector links C. This asks Go for the name of the compiler, and tries it on
-# a header, because gcc without libc6-dev does not suffice.
-compiler:
-	@works() { echo '#include <stdlib.h>' | $$($(GO) env CC) -E -x c - >/dev/null 2>&1; }; \
-	works && exit 0; \
-	echo "== no working C compiler, which the race detector needs: installing gcc and libc6-dev with apt-get"; \
-	if ! command -v apt-get >/dev/null; then \
-		echo "make test: no working C compiler and no apt-get: install a C compiler with its headers, then try again" >&2; exit 1; \
-	elif [ "$$(id -u)" = 0 ]; then sudo=; \
-	elif command -v sudo >/dev/null; then sudo=sudo; \
-	else \
-		echo "make test: no working C compiler, and neither root nor sudo to install one: install gcc and libc6-dev, then try again" >&2; exit 1; \
-	fi; \
-	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y gcc libc6-dev; \
-	works || { echo "make test: still no working C compiler: 'go env CC' must name one that finds stdlib.h" >&2; exit 1; }
+# What the tests need besides Go, as far as it is missing.
+tools:
+	@GO="$(GO)" .ci/tools compiler redis node chromium
 
-# The clients redis-cli and redis-benchmark, which test the server, and redis-server,
-# which tests the store on other machines. In Debian redis-tools has all three: its
-# redis-check-rdb is redis-server, under another name (internal/redistest).
-redis:
-	@command -v redis-cli >/dev/null && command -v redis-benchmark >/dev/null && { command -v redis-server || command -v redis-check-rdb; } >/dev/null && exit 0; \
-	echo "== no redis-cli, redis-benchmark or redis-server, which the tests use: installing redis-tools with apt-get"; \
-	if ! command -v apt-get >/dev/null; then \
-		echo "make test: no redis-cli and no apt-get: install redis-cli, redis-benchmark and redis-server, then try again" >&2; exit 1; \
-	elif [ "$$(id -u)" = 0 ]; then sudo=; \
-	elif command -v sudo >/dev/null; then sudo=sudo; \
-	else \
-		echo "make test: no redis-cli, and neither root nor sudo to install it: install redis-tools, then try again" >&2; exit 1; \
-	fi; \
-	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends redis-tools
-
-# Node.js, in which the reader in JavaScript is compared with the library.
-node:
-	@command -v node >/dev/null && exit 0; \
-	echo "== no node, in which the tests run JavaScript: installing nodejs with apt-get"; \
-	if ! command -v apt-get >/dev/null; then \
-		echo "make test: no node and no apt-get: install Node.js 18 or later, then try again" >&2; exit 1; \
-	elif [ "$$(id -u)" = 0 ]; then sudo=; \
-	elif command -v sudo >/dev/null; then sudo=sudo; \
-	else \
-		echo "make test: no node, and neither root nor sudo to install it: install Node.js 18 or later, then try again" >&2; exit 1; \
-	fi; \
-	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends nodejs
-
-# A browser in which pages are tested: any Chromium. The one that is installed has no
-# windows.
-chromium:
-	@for program in chromium-headless-shell chromium google-chrome; do command -v $$program >/dev/null && exit 0; done; \
-	echo "== no Chromium, in which the tests open pages: installing chromium-headless-shell with apt-get"; \
-	if ! command -v apt-get >/dev/null; then \
-		echo "make browser: no Chromium and no apt-get: install one, then try again" >&2; exit 1; \
-	elif [ "$$(id -u)" = 0 ]; then sudo=; \
-	elif command -v sudo >/dev/null; then sudo=sudo; \
-	else \
-		echo "make browser: no Chromium, and neither root nor sudo to install it: install one, then try again" >&2; exit 1; \
-	fi; \
-	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium-headless-shell
-
-# The tests of the pages get axe-core with it.
-npm:
-	@command -v npm >/dev/null && exit 0; \
-	echo "== no npm, with which the tests get axe-core: installing npm with apt-get"; \
-	if ! command -v apt-get >/dev/null; then \
-		echo "make browser: no npm and no apt-get: install npm, then try again" >&2; exit 1; \
-	elif [ "$$(id -u)" = 0 ]; then sudo=; \
-	elif command -v sudo >/dev/null; then sudo=sudo; \
-	else \
-		echo "make browser: no npm, and neither root nor sudo to install it: install npm, then try again" >&2; exit 1; \
-	fi; \
-	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends npm
+compiler redis node chromium npm:
+	@GO="$(GO)" .ci/tools $@
 
 # The gofmt of the Go in use, which may not be the first one in PATH.
 fmt:
@@ -175,7 +111,7 @@ purego:
 
 # web/browser is a separate module, so that the library does not depend on what drives
 # the browser.
-browser: chromium npm ## tests what browsers run, in Chromium, which it installs
+browser: chromium ## tests what browsers run, in Chromium, which it installs
 	@echo "== go test in web/browser"
 	@cd web/browser && $(GO) test -timeout $(TIMEOUT) ./...
 
@@ -207,17 +143,7 @@ test-all: test bench-test race-all purego-all other-processors rates power-simul
 # packages run all their tests. 386 has the stage 32-bit: Go programs crash in
 # qemu-i386.
 other-processors: ## tests that bits and files are the same on arm64 and s390x, with qemu-user, which it installs
-	@command -v qemu-aarch64-static >/dev/null && command -v qemu-s390x-static >/dev/null || { \
-		echo "== install qemu-user-static"; \
-		if ! command -v apt-get >/dev/null; then \
-			echo "make other-processors: no qemu-aarch64-static and no apt-get: install qemu-user-static, then try again" >&2; exit 1; \
-		elif [ "$$(id -u)" = 0 ]; then sudo=; \
-		elif command -v sudo >/dev/null; then sudo=sudo; \
-		else \
-			echo "make other-processors: no qemu-aarch64-static, and neither root nor sudo to install it: install qemu-user-static, then try again" >&2; exit 1; \
-		fi; \
-		$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends qemu-user-static || exit 1; \
-	}
+	@GO="$(GO)" .ci/tools qemu
 	@for pair in arm64:aarch64 s390x:s390x; do \
 		echo "== go test, GOARCH=$${pair%:*}"; \
 		test="env CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec qemu-$${pair#*:}-static -short -timeout 20m"; \
