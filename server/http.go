@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	pages "github.com/bloomery/bloom/web"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -116,6 +117,7 @@ func (s *Server) HTTPHandler(config HTTPConfig) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{s, h.filters}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
+	pages.Mount(mux, false)
 	mux.HandleFunc("GET /healthz", h.healthz)
 	mux.HandleFunc("GET /readyz", h.readyz)
 	mux.Handle("GET /metrics", h.private(promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})))

@@ -59,7 +59,7 @@ Filters of other programs (Guava, RedisBloom, DCSO bloom, Parquet and more; see
 	root.SetHelpTemplate(helpTemplate)
 	addGroup(root, "Lines", newDedupe(), newBuild(), newAdd(), newCheck())
 	addGroup(root, "Filter files", newInfo(), newVerify(), newMeta(), newMerge(), newIntersect(), newFold(), newConvert())
-	addGroup(root, "Planning", newPlan(), newBench())
+	addGroup(root, "Planning", newPlan(), newBench(), newPlay())
 	addGroup(root, "Server", newServe(), newProbe(), newBackup(), newPush(), newPull(), newFsck())
 	addGroup(root, "Other", newCompletion(), newMan(), newVersion())
 	root.SetHelpCommandGroupID("Other")

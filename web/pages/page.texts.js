@@ -1,0 +1,33 @@
+// The texts that every page has.
+export const texts = {
+  en: {
+    skip: "Skip to the content",
+    pages: "Pages",
+    console: "Console",
+    playground: "Playground",
+    planner: "Planner",
+    theme: "Light or dark",
+    language: "Language",
+    copy: "Copy",
+    copied: "Copied",
+    notCopied: "Not allowed",
+    asTable: "As a table",
+    chartKeys: "Use the arrow keys to read values along the chart.",
+    chartOf: "Chart: {name}",
+  },
+  zh: {
+    skip: "跳到正文",
+    pages: "页面",
+    console: "控制台",
+    playground: "演练场",
+    planner: "规划器",
+    theme: "浅色或深色",
+    language: "语言",
+    copy: "复制",
+    copied: "已复制",
+    notCopied: "不允许",
+    asTable: "以表格显示",
+    chartKeys: "用方向键沿图表读取数值。",
+    chartOf: "图表：{name}",
+  },
+};
