@@ -55,5 +55,5 @@ export function schemePositions(name, key, m, k, seed = 0n) {
   if (scheme?.positions === undefined) {
     throw new RangeError(`no scheme of another program is named "${name}"`);
   }
-  return scheme.positions(bytesOf(key), BigInt(m), k, BigInt(seed));
+  return [...scheme.positions(bytesOf(key), BigInt(m), k, BigInt(seed))];
 }

@@ -15,14 +15,18 @@ function padded(message, littleEndian) {
   return view;
 }
 
-const md5Shifts = [[7, 12, 17, 22], [5, 9, 14, 20], [4, 11, 16, 23], [6, 10, 15, 21]];
+const md5Shifts = Int32Array.of(7, 12, 17, 22, 5, 9, 14, 20, 4, 11, 16, 23, 6, 10, 15, 21);
 const md5Sines = Int32Array.from({ length: 64 }, (_, i) => Math.floor(Math.abs(Math.sin(i + 1)) * 0x100000000));
 
 // md5 returns the 16 bytes of RFC 1321.
 export function md5(message) {
   const view = padded(message, true);
+  const words = new Int32Array(16);
   let a0 = 0x67452301, b0 = 0xefcdab89 | 0, c0 = 0x98badcfe | 0, d0 = 0x10325476;
   for (let at = 0; at < view.byteLength; at += 64) {
+    for (let i = 0; i < 16; i++) {
+      words[i] = view.getInt32(at + 4 * i, true);
+    }
     let a = a0, b = b0, c = c0, d = d0;
     for (let i = 0; i < 64; i++) {
       const round = i >> 4;
@@ -32,16 +36,16 @@ export function md5(message) {
         word = i;
       } else if (round === 1) {
         f = (d & b) | (~d & c);
-        word = (5 * i + 1) % 16;
+        word = (5 * i + 1) & 15;
       } else if (round === 2) {
         f = b ^ c ^ d;
-        word = (3 * i + 5) % 16;
+        word = (3 * i + 5) & 15;
       } else {
         f = c ^ (b | ~d);
-        word = (7 * i) % 16;
+        word = (7 * i) & 15;
       }
-      const x = (a + f + md5Sines[i] + view.getInt32(at + 4 * word, true)) | 0;
-      const shift = md5Shifts[round][i & 3];
+      const x = (a + f + md5Sines[i] + words[word]) | 0;
+      const shift = md5Shifts[4 * round + (i & 3)];
       a = d;
       d = c;
       c = b;
@@ -131,11 +135,15 @@ const turnLeft = (x, n) => low64((x << n) | (x >> (64n - n)));
 
 // wordAt is up to eight bytes as a little-endian number.
 function wordAt(bytes, from, to) {
-  let word = 0n;
-  for (let i = to - 1; i >= from; i--) {
-    word = (word << 8n) | BigInt(bytes[i]);
+  let low = 0, high = 0;
+  for (let i = from; i < to; i++) {
+    if (i - from < 4) {
+      low |= bytes[i] << (8 * (i - from));
+    } else {
+      high |= bytes[i] << (8 * (i - from - 4));
+    }
   }
-  return word;
+  return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
 }
 
 // murmur3 returns the two halves of MurmurHash3 x64-128 with seed 0 (Appleby).

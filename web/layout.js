@@ -306,12 +306,21 @@ export class SchemeLayer extends ClassicLayer {
   }
 
   has(file) {
-    return this.positions().bits.every((bit) => isSet(file, this.offset, bit.position));
+    for (const position of this.each()) {
+      if (!isSet(file, this.offset, position)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   positions() {
+    return { bits: Array.from(this.each(), (position) => ({ position })) };
+  }
+
+  // each yields the positions of the loaded key.
+  each() {
     const key = text.bytes.slice(0, text.length); // a scheme may load others
-    const found = this.scheme.positions(key, BigInt(this.m), this.k, this.seed);
-    return { bits: found.map((position) => ({ position })) };
+    return this.scheme.positions(key, BigInt(this.m), this.k, this.seed);
   }
 }

@@ -83,6 +83,9 @@ class URLSource extends Source {
   // take checks an answer before it reads it.
   async take(response, at, length) {
     const { status } = response;
+    if (status === 200 && at === 0 && response.headers.get('Content-Length') === '0') {
+      throw new FormatError('not a filter file: it is too short');
+    }
     if (status === 200) {
       throw new SourceError(`${this.url}: the server ignores Range: it sends the whole file`, 'range', status);
     }
@@ -124,10 +127,9 @@ class URLSource extends Source {
     }
   }
 
-  // body reads at most length bytes, however many come.
+  // body reads at most length bytes, however many come, into memory that grows with them.
   async body(response, length) {
-    const parts = new Uint8Array(length);
-    const reader = response.body.getReader();
+    const reader = response.body.getReader(), parts = [];
     let filled = 0;
     for (;;) {
       const { done, value } = await reader.read();
@@ -135,13 +137,22 @@ class URLSource extends Source {
         break;
       }
       this.bytesRead += value.length;
-      if (filled + value.length > length) {
+      filled += value.length;
+      if (filled > length) {
         throw new SourceError(`${this.url}: more bytes came than were asked for`, 'range', response.status);
       }
-      parts.set(value, filled);
-      filled += value.length;
+      parts.push(value);
     }
-    return parts.subarray(0, filled);
+    if (parts.length === 1) {
+      return parts[0];
+    }
+    const whole = new Uint8Array(filled);
+    let at = 0;
+    for (const part of parts) {
+      whole.set(part, at);
+      at += part.length;
+    }
+    return whole;
   }
 }
 

@@ -1,6 +1,6 @@
 // How other programs turn a key into positions: the schemes of a Classic, by the numbers
 // that files store. Each is a function of the key's bytes, m bits, k and a seed, which
-// returns the positions in the program's own order; they may repeat. internal/scheme has
+// returns the positions in the program's own order, as an iterable; they may repeat. internal/scheme has
 // the same in Go, and says where each comes from.
 
 import { md5, murmur3, murmur64A, sha256 } from './digests.js';
@@ -8,7 +8,12 @@ import { xxh64 } from './hash.js';
 
 const low64 = (x) => BigInt.asUintN(64, x);
 
-const upTo = (k, position) => Array.from({ length: k }, (_, i) => Number(position(i)));
+// upTo yields k positions, each when it is asked for: a lookup ends at the first clear bit.
+function* upTo(k, position) {
+  for (let i = 0; i < k; i++) {
+    yield Number(position(i));
+  }
+}
 
 // From UTF-8 to what Java, JavaScript and Python see. Half of a surrogate pair, which
 // their strings can hold, comes from its three bytes ED A0..BF xx; any other byte that is
@@ -63,7 +68,8 @@ function units(key) {
   return found;
 }
 
-const digits = (i) => new TextEncoder().encode(String(i));
+const encoder = new TextEncoder();
+const digits = (i) => encoder.encode(String(i));
 
 function joined(...parts) {
   const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -228,7 +234,7 @@ function npmBytes(key) {
     }
     encoded += String.fromCodePoint(rune);
   }
-  return new TextEncoder().encode(encoded);
+  return encoder.encode(encoded);
 }
 
 function npmBloomFilters(key, m, k, seed) {

@@ -1,0 +1,210 @@
+package web_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"hash/crc32"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/bloomery/bloom/internal/anyfile"
+	"github.com/bloomery/bloom/internal/webtest"
+)
+
+// A change is what a stranger did to a golden file: some bytes, and then its length.
+type change struct {
+	Base    string  `json:"base"`
+	Length  int     `json:"length"`
+	Patches []patch `json:"patches"`
+}
+
+type patch struct {
+	At    int    `json:"at"`
+	Bytes string `json:"bytes"` // in hexadecimal
+}
+
+const (
+	page       = 4096
+	bodyOffset = 3 * page
+)
+
+var le = binary.LittleEndian
+
+// TestHostile changes golden files, mends the checksums so that what is behind them is
+// reached, and has both the library and JavaScript read each: they must agree on
+// which are refused. Lookups in the others must answer.
+func TestHostile(t *testing.T) {
+	random := rand.New(rand.NewPCG(20, 26))
+	cases := webtest.Golden(t, root)
+	var changes []change
+	var accepted []byte
+	scratch := filepath.Join(t.TempDir(), "changed.bloom")
+	for i := range 6000 {
+		c := cases[i%len(cases)]
+		base := []byte(webtest.ReadFile(t, c.Path))
+		changed := hostile(random, bytes.Clone(base))
+		changes = append(changes, changeOf(c.Path, base, changed))
+		if err := os.WriteFile(scratch, changed, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		f, err := anyfile.Load(scratch)
+		if err == nil {
+			f.Close()
+			accepted = append(accepted, '1')
+		} else {
+			accepted = append(accepted, '0')
+		}
+	}
+	var got struct {
+		Accepted string
+		Messages []string
+		Problems []string
+	}
+	if err := json.Unmarshal([]byte(node(t, "hostile.mjs", inJSON(t, changes))), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range got.Problems {
+		t.Error(problem)
+	}
+	if len(got.Accepted) != len(accepted) {
+		t.Fatalf("%d of %d files were read", len(got.Accepted), len(accepted))
+	}
+	wrong := 0
+	for i := range accepted {
+		if got.Accepted[i] != accepted[i] {
+			if wrong++; wrong <= 10 {
+				t.Errorf("change %d of %s, %+v: JavaScript says %c (%s), the library %c", i, filepath.Base(changes[i].Base), changes[i].Patches, got.Accepted[i], got.Messages[i], accepted[i])
+			}
+		}
+	}
+	if n := bytes.Count(accepted, []byte("1")); n < 500 || n > 5000 {
+		t.Errorf("%d of %d files are accepted: that tests too little", n, len(accepted))
+	}
+}
+
+// hostile changes a file at random.
+func hostile(random *rand.Rand, file []byte) []byte {
+	for range 1 + random.IntN(3) {
+		switch random.IntN(8) {
+		case 0: // any byte
+			file[random.IntN(len(file))] ^= 1 << random.IntN(8)
+		case 1, 2: // a field of the header
+			field := []int{8, 10, 12, 16, 20, 24, 32, 40, 48, 56, 64, 66, 68, 70}[random.IntN(14)]
+			strange(random, file[field:])
+		case 3, 4: // a field of the state
+			strange(random, file[page+[]int{0, 8, 12, 16, 24, 32, 40}[random.IntN(7)]:])
+		case 5, 6: // a field of a section
+			strange(random, file[page+64+64*random.IntN(2)+[]int{0, 4, 8, 16, 24, 32, 40, 48, 56}[random.IntN(9)]:])
+		case 7: // the body
+			file[bodyOffset+random.IntN(len(file)-bodyOffset)] ^= 1 << random.IntN(8)
+		}
+	}
+	switch random.IntN(12) {
+	case 0: // a copy of the state, perhaps a newer one
+		copy(file[2*page:bodyOffset], file[page:2*page])
+		file[2*page] += byte(random.IntN(2))
+	case 1: // not clean
+		file[page+8] = 0
+	case 2: // not as long
+		file = file[:len(file)-random.IntN(len(file)-bodyOffset)]
+	case 3: // longer
+		file = append(file, make([]byte, random.IntN(5000))...)
+	}
+	if random.IntN(10) > 0 {
+		mend(file)
+	}
+	return file
+}
+
+// strange puts a value into a field that is often at a limit.
+func strange(random *rand.Rand, field []byte) {
+	value := []uint64{
+		0, 1, 2, 3, 5, 7, 8, 15, 16, 17, 60, 61, 62, 63, 64, 255, 256, 2048, 4096, 1<<16 - 1, 1 << 20, 1<<20 + 1, 1<<31 - 1, 1 << 31, 1 << 32, 1 << 33, 1<<33 + 1,
+		1 << 44, 1<<44 + 1, 1 << 45, 1<<45 + 1, 1<<63 - 1, 1 << 63, math.MaxUint64, math.Float64bits(0.5), math.Float64bits(1), math.Float64bits(1.1),
+		math.Float64bits(-1), math.Float64bits(math.NaN()), math.Float64bits(math.Copysign(0, -1)), math.Float64bits(math.Inf(1)), random.Uint64(),
+	}[random.IntN(42)]
+	switch random.IntN(4) {
+	case 0: // next to what is there
+		le.PutUint64(field, le.Uint64(field)+1-2*uint64(random.IntN(2)))
+	case 1:
+		le.PutUint16(field, uint16(value))
+	case 2:
+		le.PutUint32(field, uint32(value))
+	default:
+		le.PutUint64(field, value)
+	}
+}
+
+// mend makes all checksums right again.
+func mend(file []byte) {
+	table := crc32.MakeTable(crc32.Castagnoli)
+	for at := 0; at+page <= len(file) && at < bodyOffset; at += page {
+		if sealed := file[at : at+page]; at < 2*page || bytes.ContainsFunc(sealed, func(r rune) bool { return r != 0 }) {
+			le.PutUint32(sealed[page-4:], crc32.Checksum(sealed[:page-4], table))
+		}
+	}
+	checksums := le.Uint64(file[page+24:])
+	if body := uint64(len(file)) - 8; checksums == body && body > bodyOffset { // one span, as in all golden files
+		le.PutUint32(file[body:], crc32.Checksum(file[bodyOffset:body], table))
+		le.PutUint32(file[body+4:], crc32.Checksum(file[body:body+4], table))
+	}
+}
+
+// changeOf returns what turns base into changed.
+func changeOf(path string, base, changed []byte) change {
+	c := change{Base: path, Length: len(changed), Patches: []patch{}}
+	was := func(i int) byte {
+		if i < len(base) {
+			return base[i]
+		}
+		return 0
+	}
+	for i := 0; i < len(changed); i++ {
+		from := i
+		for i < len(changed) && changed[i] != was(i) {
+			i++
+		}
+		if i > from {
+			c.Patches = append(c.Patches, patch{from, hex.EncodeToString(changed[from:i])})
+		}
+	}
+	return c
+}
+
+// TestTruncated: a file that ends anywhere before its end is refused.
+func TestTruncated(t *testing.T) {
+	var changes []change
+	for i, c := range webtest.Golden(t, root) {
+		size := len(webtest.ReadFile(t, c.Path))
+		step := 211
+		if c.Name == "filter" || c.Name == "exceptions" || c.Name == "classic" {
+			step = 1
+		}
+		for length := i; length < size; length += step {
+			changes = append(changes, change{c.Path, length, []patch{}})
+		}
+	}
+	var got struct {
+		Accepted string
+		Problems []string
+	}
+	if err := json.Unmarshal([]byte(node(t, "hostile.mjs", inJSON(t, changes))), &got); err != nil {
+		t.Fatal(err)
+	}
+	for _, problem := range got.Problems {
+		t.Error(problem)
+	}
+	for i, answer := range got.Accepted {
+		if answer != '0' {
+			t.Errorf("%s, cut to %d bytes, is accepted", changes[i].Base, changes[i].Length)
+		}
+	}
+	if len(got.Accepted) != len(changes) {
+		t.Errorf("%d of %d files were read", len(got.Accepted), len(changes))
+	}
+}
