@@ -103,7 +103,7 @@ export class Detail {
         element("div", { class: "card" }, element("h3", {}, t("test")), this.tester(), part.verdict)),
       element("div", { class: "card", id: "health" }, element("h3", {}, t("health")), part.note, part.chart, part.crossing),
       element("div", { class: "card", id: "series" }, element("h3", {}, t("series")), element("p", { class: "muted small" }, t("seriesNote")), part.series),
-      element("div", { class: "two" },
+      element("div", { class: "two uneven" },
         element("div", { class: "card" }, element("h3", {}, t("population")), part.population),
         element("div", { class: "card" }, element("h3", {}, t("layers")), part.layers)),
     );
@@ -154,7 +154,7 @@ export class Detail {
     const highest = Math.max(points.at(-1)[1], d.rate ?? 0, d.target);
     const lowest = Math.min(d.target / 1000, d.rate || 1);
     const from = 10 ** Math.floor(Math.log10(Math.max(lowest, d.target / 1e6)));
-    const to = 10 ** Math.ceil(Math.log10(highest));
+    const to = Math.min(10 ** Math.ceil(Math.log10(highest * 1.5)), 1);
     const step = most / 4;
     const here = d.rate ? [{ x: Math.min(d.items, most), y: d.rate, label: t("here", { n: inN(d.rate) }) }] : [];
     const format = (rate) => t("oneIn", { n: inN(rate) });

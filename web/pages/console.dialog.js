@@ -41,7 +41,8 @@ export function change(t, about) {
       }
       yes.disabled = true;
       try {
-        answer = await ask(...about.send(values), values.admin);
+        const [method, path, body] = about.send(values);
+        answer = await ask(method, path, body, values.admin);
         box.close();
       } catch (failure) {
         error.textContent = failure.status === 401 ? t("wrongPassword") : failure.message;

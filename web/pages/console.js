@@ -217,7 +217,7 @@ function strip() {
   tile("ops", short(mean("ops")), "", history.map((s) => s.ops));
   tile("keys", short(mean("keys")), mean("keys") > 0 ? t("newShare", { n: percent(mean("fresh") / mean("keys")) }) : "", history.map((s) => s.keys));
   tile("hit", sum("looked") > 0 ? percent(sum("found") / sum("looked")) : "–", "", history.map((s) => (s.looked ? s.found / s.looked : 0)));
-  tile("latency", `${quick(totals.p50_seconds)} · ${quick(totals.p99_seconds)}`, "");
+  tile("latency", quick(totals.p50_seconds), t("slowest", { time: quick(totals.p99_seconds) }));
   tile("memory", size(used), limit ? t("ofLimit", { limit: size(limit) }) : t("noLimit"));
   tile("clients", whole(totals.clients), t("ofMost", { n: whole(server.clients_limit) }));
   tile("names", whole(totals.names), t("uptime", { time: lasting(totals.uptime_seconds, t), version: server.version }));

@@ -132,6 +132,7 @@ export class List {
     if (!this.t) return;
     const height = (this.height = matchMedia("(max-width: 40rem)").matches ? 64 : 48);
     this.body.style.height = `${this.order.length * height}px`;
+    this.window.style.height = `${Math.min(this.order.length * height, Math.max(0.65 * innerHeight, 5 * height), 560)}px`;
     const first = Math.max(Math.floor(this.window.scrollTop / height) - 6, 0);
     const last = Math.min(Math.ceil((this.window.scrollTop + this.window.clientHeight) / height) + 6, this.order.length);
     const seen = this.order.slice(first, last);
