@@ -1,4 +1,5 @@
-# Needs Go, make and a POSIX shell; `make test` also a C compiler and redis-tools.
+# Needs Go, make and a POSIX shell; `make test` also a C compiler, redis-tools, nodejs and
+# chromium-headless-shell.
 # Missing tools are installed where possible, and announced first. Variables can be set on the command line: make fuzz FUZZTIME=10s
 
 GO        ?= go
@@ -22,7 +23,7 @@ RACETIME  ?= 40m#     the same with the race detector, which is several times sl
 # The stages of `make test` run in order, even with -j, so that their outputs do not
 # mix.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all compiler redis fmt vet 32-bit unit race purego race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all compiler redis node chromium fmt vet 32-bit unit race purego browser race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,14 +44,17 @@ tour: build ## draws the beginning of make run to docs/tour.svg
 	@$(GO) run ./internal/tour -bloomery bin/bloomery -urls testdata/urls.txt.gz -svg docs/tour.svg
 
 # go test comes last, so that the last lines are its verdict.
-test: compiler redis fmt vet 32-bit unit race purego ## runs everything that must pass: gofmt, vet, and the tests, also in 32 bits, with the race detector and in pure Go (docs/testing.md)
+test: compiler redis node chromium fmt vet 32-bit unit race purego browser ## runs everything that must pass: gofmt, vet, and the tests, also in 32 bits, with the race detector, in pure Go and in a browser (docs/testing.md)
 
 test-quick: fmt vet ## runs the quick part: gofmt, vet, and the short tests; installs nothing
 	@echo "== go test -short"
 	@skip='^$$'; if ! command -v redis-cli >/dev/null || ! command -v redis-benchmark >/dev/null; then \
 		skip='^Test(RedisCLI|RedisBenchmark)'; echo "   (without those that need redis-cli and redis-benchmark, which are missing)"; \
 	fi; \
-	$(GO) test -short -skip "$$skip" -timeout $(TIMEOUT) ./...
+	packages=./...; if ! command -v node >/dev/null; then \
+		packages=$$($(GO) list ./... | grep -v '/web$$'); echo "   (without those of web, which need node, which is missing)"; \
+	fi; \
+	$(GO) test -short -skip "$$skip" -timeout $(TIMEOUT) $$packages
 
 # The race detector links C. This asks Go for the name of the compiler, and tries it on
 # a header, because gcc without libc6-dev does not suffice.
@@ -82,6 +86,33 @@ redis:
 		echo "make test: no redis-cli, and neither root nor sudo to install it: install redis-tools, then try again" >&2; exit 1; \
 	fi; \
 	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends redis-tools
+
+# Node.js, in which the reader in JavaScript is compared with the library.
+node:
+	@command -v node >/dev/null && exit 0; \
+	echo "== no node, in which the tests run JavaScript: installing nodejs with apt-get"; \
+	if ! command -v apt-get >/dev/null; then \
+		echo "make test: no node and no apt-get: install Node.js 18 or later, then try again" >&2; exit 1; \
+	elif [ "$$(id -u)" = 0 ]; then sudo=; \
+	elif command -v sudo >/dev/null; then sudo=sudo; \
+	else \
+		echo "make test: no node, and neither root nor sudo to install it: install Node.js 18 or later, then try again" >&2; exit 1; \
+	fi; \
+	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends nodejs
+
+# A browser in which pages are tested: any Chromium. The one that is installed has no
+# windows.
+chromium:
+	@for program in chromium-headless-shell chromium google-chrome; do command -v $$program >/dev/null && exit 0; done; \
+	echo "== no Chromium, in which the tests open pages: installing chromium-headless-shell with apt-get"; \
+	if ! command -v apt-get >/dev/null; then \
+		echo "make browser: no Chromium and no apt-get: install one, then try again" >&2; exit 1; \
+	elif [ "$$(id -u)" = 0 ]; then sudo=; \
+	elif command -v sudo >/dev/null; then sudo=sudo; \
+	else \
+		echo "make browser: no Chromium, and neither root nor sudo to install it: install one, then try again" >&2; exit 1; \
+	fi; \
+	$$sudo apt-get update && $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium-headless-shell
 
 # The gofmt of the Go in use, which may not be the first one in PATH.
 fmt:
@@ -128,6 +159,12 @@ race:
 purego:
 	@echo "== go test -tags purego"
 	@$(TEST) -tags purego -skip '$(SAMEBITS)' -timeout $(TIMEOUT) $(TWINS)
+
+# web/browser is a separate module, so that the library does not depend on what drives
+# the browser.
+browser: chromium ## tests what browsers run, in Chromium, which it installs
+	@echo "== go test in web/browser"
+	@cd web/browser && $(GO) test -timeout $(TIMEOUT) ./...
 
 # An amd64 CPU also runs 386, which has 32-bit addresses and ints, and different code
 # for exp and log in package math.

@@ -13,7 +13,7 @@ import (
 
 // files are the pages and what they load, at the paths they have here, below /web/.
 //
-//go:embed pages/*.html pages/*.css pages/*.js pages/*.svg
+//go:embed *.js pages/*.html pages/*.css pages/*.js pages/*.svg
 var files embed.FS
 
 // policy is the pages' Content-Security-Policy. They load nothing but what is in this

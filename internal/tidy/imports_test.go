@@ -86,6 +86,9 @@ var policy = []room{
 	{dir: "internal/tables", may: atEngine},
 	{dir: "internal/tidy", may: []string{"std"}},
 	{dir: "internal/long", may: []string{"std"}},
+	// What browsers run comes embedded, or from the server.
+	{dir: "web", may: []string{"std"}},
+	{dir: "internal/webtest", may: append([]string{"internal/anyfile"}, atStore...)},
 }
 
 func TestImports(t *testing.T) {

@@ -3,11 +3,13 @@ package browser
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -19,8 +21,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// program is the browser: Chromium without windows.
-const program = "chromium-headless-shell"
+// programs are the browsers that will do, the best first.
+var programs = []string{"chromium-headless-shell", "chromium", "google-chrome"}
 
 // tabTime is how long a test may use its tab.
 const tabTime = 2 * time.Minute
@@ -40,9 +42,14 @@ func TestMain(m *testing.M) {
 
 // start starts the browser, for the first test that needs it.
 func start() {
-	path, err := exec.LookPath(program)
-	if err != nil {
-		failure = fmt.Errorf("there is no %s: make browser installs it", program)
+	path := ""
+	for _, program := range slices.Backward(programs) {
+		if found, err := exec.LookPath(program); err == nil {
+			path = found
+		}
+	}
+	if path == "" {
+		failure = errors.New("there is no Chromium: make browser installs chromium-headless-shell")
 		return
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.NoSandbox)

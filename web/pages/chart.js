@@ -156,7 +156,8 @@ function drawRule(root, rule, x, y, width, height, right, placed) {
   if (rule.axis === "x") {
     const at = x(rule.at);
     root.append(svg("line", { class: "rule", x1: at, x2: at, y1: space.top, y2: height - space.bottom }));
-    root.append(svg("text", { class: "halo", x: at + 5, y: space.top + 11 }, rule.label));
+    const left = at > (space.left + width - right) / 2;
+    root.append(svg("text", { class: "halo", x: at + (left ? -5 : 5), y: space.top + 11, "text-anchor": left ? "end" : "start" }, rule.label));
     return;
   }
   const at = y(rule.at);
