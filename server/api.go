@@ -155,7 +155,11 @@ func (h *web) admitAPI(w http.ResponseWriter, r *http.Request) (any, error) {
 	if err := q.readBody(w); err != nil {
 		return nil, err
 	}
-	return row.handle(q)
+	result, err := row.handle(q)
+	if err == nil && reflect.TypeOf(result) != reflect.TypeOf(row.result) {
+		panic(fmt.Sprintf("server: %s %s answers %T, not as in the table", row.method, row.path, result))
+	}
+	return result, err
 }
 
 // findRoute returns the row for a request, and the name in its path. The error for a

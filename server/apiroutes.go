@@ -57,3 +57,19 @@ func init() { // the handlers refer to the table
 			body: expireJSON{}, result: doneJSON{}, codes: codesChange, handle: expireFilter},
 	}
 }
+
+// A Route is a row of the table of the API over HTTP, for printing.
+type Route struct {
+	Method, Path string
+	Summary      string
+	Full         bool // it takes the full password, if one is set
+}
+
+// Routes returns the routes of the API, in an order for reading.
+func Routes() []Route {
+	rows := make([]Route, len(apiRoutes))
+	for i, row := range apiRoutes {
+		rows[i] = Route{row.method, apiPrefix + row.path, row.summary, row.needs == accessFull}
+	}
+	return rows
+}
