@@ -42,7 +42,9 @@ type console struct {
 	url  string
 	resp net.Conn
 	in   *bufio.Reader
-	pass string
+	pass string // for api
+	data string // the directory, unless the flags name one
+	end  func() // stops the server
 }
 
 var addressIn = regexp.MustCompile(`msg="?(serving HTTP|serving)"? .*?address=([0-9.:]+)`)
@@ -54,7 +56,8 @@ func startConsole(t *testing.T, flags ...string) *console {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", t.TempDir()}, flags...)...)
+	data := t.TempDir()
+	command := exec.Command(program, append([]string{"serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--data", data}, flags...)...)
 	errors, err := command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -62,11 +65,12 @@ func startConsole(t *testing.T, flags ...string) *console {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
+	end := sync.OnceFunc(func() {
 		command.Process.Signal(syscall.SIGTERM)
 		command.Wait()
 	})
-	c, lines := &console{t: t}, bufio.NewScanner(errors)
+	t.Cleanup(end)
+	c, lines := &console{t: t, data: data, end: end}, bufio.NewScanner(errors)
 	var log []string
 	for (c.url == "" || c.resp == nil) && lines.Scan() {
 		log = append(log, lines.Text())

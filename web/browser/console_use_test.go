@@ -2,7 +2,9 @@ package browser
 
 import (
 	"fmt"
+	"io"
 	"math"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -340,4 +342,80 @@ func TestConsoleTenThousand(t *testing.T) {
 	}
 	b.run(`document.querySelector("#window").scrollTop = 1e9; return 1`, new(int))
 	b.until(`[...document.querySelectorAll("#rows a")].some((a) => a.textContent === "tenant:09999") && document.querySelector('#rows .row[data-id="=tenant:09999"] .rate b').textContent === "0"`)
+}
+
+// TestConsoleReconnects stops the server under an open console, and starts it again.
+func TestConsoleReconnects(t *testing.T) {
+	c := startConsole(t)
+	c.say("BF.RESERVE kept 0.001 1000")
+	b := newTab(t)
+	b.refusals = true // a connection that fails is an error in the browser's log
+	b.size(1280, 900)
+	b.open(c.url + "/#lang=en")
+	b.until(`document.querySelector('#rows .row[data-id="=kept"] .rate b')?.textContent === "0"`)
+	c.end()
+	b.until(`document.querySelector("#status").textContent.startsWith("No connection to the server")`)
+	again := startConsole(t, "--data", c.data, "--http", strings.TrimPrefix(c.url, "http://"))
+	again.addMany("kept", 500)
+	b.until(`document.querySelector("#status").hidden && document.querySelector('#rows .row[data-id="=kept"] .c-level span').textContent === "50%"`)
+}
+
+// TestConsoleNames opens filters whose names are no plain text.
+func TestConsoleNames(t *testing.T) {
+	c := startConsole(t)
+	c.say(`BF.RESERVE "\xff\x00" 0.01 100`, `BF.RESERVE ".." 0.01 100`, `BF.RESERVE "" 0.01 100`, `BF.RESERVE "a/b?c#d%20&e" 0.01 100`, `BF.RESERVE "<b>x</b>" 0.01 100`)
+	b := newTab(t)
+	b.size(1280, 900)
+	b.open(c.url + "/#lang=en")
+	b.until(`document.querySelectorAll("#rows .row").length === 5`)
+	for _, name := range []string{`\xff\x00`, "..", `""`, "a/b?c#d%20&e", "<b>x</b>"} {
+		b.run(fmt.Sprintf(`[...document.querySelectorAll("#rows a")].find((a) => a.textContent === %q).click(); return 1`, name), new(int))
+		b.until(fmt.Sprintf(`document.querySelector("#detail-name")?.textContent === %q && document.querySelector("[data-fact=items]")`, name))
+		b.write("#key", "x")
+		b.click("#add")
+		b.click("#dialog button.main")
+		b.until(`document.querySelector("[data-verdict=seen]") && document.querySelector("[data-fact=items]").textContent === "1"`)
+		b.run("history.back(); return 1", new(int))
+		b.until(`document.querySelector("#detail").hidden && document.querySelectorAll("#rows .row").length === 5`)
+	}
+}
+
+// TestConsoleIsSafe checks the page's policy, and that its parts have names.
+func TestConsoleIsSafe(t *testing.T) {
+	c := startConsole(t)
+	c.fill()
+	answer, err := http.Get(c.url + "/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	if policy := answer.Header.Get("Content-Security-Policy"); err != nil || !strings.Contains(policy, "default-src 'self'") || strings.Contains(policy, "unsafe") {
+		t.Errorf("the policy is %q, %v", policy, err)
+	}
+	for _, no := range []string{"style=", "onclick=", "<style", "http://", "https://"} {
+		if strings.Contains(string(text), no) {
+			t.Errorf("the page has %s", no)
+		}
+	}
+	b := newTab(t)
+	b.size(1280, 900)
+	for _, hash := range []string{"", "&f=%3Demails%3Asent"} {
+		b.open(c.url + "/?x" + hash[:min(len(hash), 1)] + "#lang=en" + hash)
+		b.until(map[bool]string{true: `document.querySelectorAll("#rows .row").length === 7`, false: `document.querySelector("[data-fact=items]")`}[hash == ""])
+		var nameless []string
+		b.run(`
+			const named = (e) => e.getAttribute("aria-label") || e.textContent.trim() || e.labels?.length || e.getAttribute("aria-labelledby") || e.title;
+			const ids = [...document.querySelectorAll("[id]")].map((e) => e.id);
+			return [
+				...[...document.querySelectorAll("button, a, input, select, canvas, [role=img], [role=region], [role=grid], h1, h2, h3")].filter((e) => e.checkVisibility() && !named(e)).map((e) => "nameless: " + e.outerHTML.slice(0, 200)),
+				...ids.filter((id, i) => ids.indexOf(id) !== i).map((id) => "twice: " + id),
+				...[...document.querySelectorAll("[aria-labelledby]")].filter((e) => e.checkVisibility() && !document.getElementById(e.getAttribute("aria-labelledby"))).map((e) => "labelled by nothing: " + e.outerHTML.slice(0, 100)),
+				...[...document.querySelectorAll("[role=row]")].filter((e) => ![...e.children].every((c) => ["gridcell", "columnheader", "rowheader"].includes(c.getAttribute("role")))).map((e) => "not of cells: " + e.outerHTML.slice(0, 100)),
+			];
+		`, &nameless)
+		for _, problem := range nameless {
+			t.Error(problem)
+		}
+	}
 }
