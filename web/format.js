@@ -310,7 +310,7 @@ function checkKind(header, state) {
       throw new FormatError(`section ${i} of ${article} has kind ${s.kind}, not ${want}`);
     }
     const unused = s.n === 0n && s.pBits === 0n && s.added === 0n && s.start === 0n;
-    if (layered ? s.n === 0n : !unused || (s.start !== 0n)) {
+    if (layered ? s.n === 0n : !unused) {
       throw new FormatError(`section ${i} has bytes in use that mean nothing to ${article}, or none that must be`);
     }
     if (s.start !== 0n && header.kind !== 'window') {
@@ -321,7 +321,6 @@ function checkKind(header, state) {
     s.length = Number(s.length);
     s.blocks = Number(s.blocks);
     s.n = Number(s.n);
-    s.added = s.added;
   });
   if (layered && added !== state.added) {
     throw new FormatError(`${state.added} keys added, in the sections ${added}`);
@@ -351,12 +350,12 @@ export function mustBeWhole({ state, damaged }) {
 export function checkBody(file, state) {
   const view = viewOf(file);
   const end = state.fileBytes - 4;
-  let end0 = bodyOffset;
+  let before = bodyOffset;
   state.sections.forEach((s, i) => {
-    if (!allZero(file, end0, s.offset)) {
+    if (!allZero(file, before, s.offset)) {
       throw new FormatError(`bytes in use before section ${i}`);
     }
-    end0 = s.offset + s.length;
+    before = s.offset + s.length;
   });
   if (crc32c(file, state.checksums, end) !== view.getUint32(end, true)) {
     throw new FormatError('the list of checksums is damaged', 'checksum');

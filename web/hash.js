@@ -80,7 +80,7 @@ const prime4High = 0x85ebca77 | 0, prime4Low = 0xc2b2ae63 | 0;
 const prime5High = 0x27d4eb2f | 0, prime5Low = 0x165667c5 | 0;
 const prime321 = 0x9e3779b1 | 0, prime322 = 0x85ebca77 | 0, prime323 = 0xc2b2ae3d | 0;
 
-// at is the little-endian half that begins at a byte.
+// halves returns, for each byte, the little-endian half that begins there.
 function halves(bytes) {
   const found = new Int32Array(bytes.length);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);

@@ -10,9 +10,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/bloomery/bloom/internal/anyfile"
+	"github.com/bloomery/bloom/internal/rate"
 	"github.com/bloomery/bloom/internal/webtest"
 )
 
@@ -39,25 +42,44 @@ var le = binary.LittleEndian
 // reached, and has both the library and JavaScript read each: they must agree on
 // which are refused. Lookups in the others must answer.
 func TestHostile(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(20, 26))
 	cases := webtest.Golden(t, root)
 	var changes []change
-	var accepted []byte
-	scratch := filepath.Join(t.TempDir(), "changed.bloom")
 	for i := range 6000 {
 		c := cases[i%len(cases)]
 		base := []byte(webtest.ReadFile(t, c.Path))
-		changed := hostile(random, bytes.Clone(base))
-		changes = append(changes, changeOf(c.Path, base, changed))
-		if err := os.WriteFile(scratch, changed, 0o666); err != nil {
+		changes = append(changes, changeOf(c.Path, base, hostile(random, bytes.Clone(base))))
+	}
+	accepted, _ := judge(t, changes)
+	if n := strings.Count(accepted, "1"); n < 500 || n > 5000 {
+		t.Errorf("%d of %d files are accepted: that tests too little", n, len(accepted))
+	}
+}
+
+// judge has the library and JavaScript read changed files, which they must both accept or
+// both refuse. It returns a character for each, 1 if it is accepted and otherwise 0,
+// and why JavaScript refuses.
+func judge(t *testing.T, changes []change) (accepted string, messages []string) {
+	t.Helper()
+	scratch := filepath.Join(t.TempDir(), "changed.bloom")
+	for _, c := range changes {
+		file := make([]byte, c.Length)
+		copy(file, webtest.ReadFile(t, c.Base))
+		for _, p := range c.Patches {
+			if _, err := hex.Decode(file[p.At:], []byte(p.Bytes)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.WriteFile(scratch, file, 0o666); err != nil {
 			t.Fatal(err)
 		}
 		f, err := anyfile.Load(scratch)
 		if err == nil {
 			f.Close()
-			accepted = append(accepted, '1')
+			accepted += "1"
 		} else {
-			accepted = append(accepted, '0')
+			accepted += "0"
 		}
 	}
 	var got struct {
@@ -82,8 +104,68 @@ func TestHostile(t *testing.T) {
 			}
 		}
 	}
-	if n := bytes.Count(accepted, []byte("1")); n < 500 || n > 5000 {
-		t.Errorf("%d of %d files are accepted: that tests too little", n, len(accepted))
+	return accepted, got.Messages
+}
+
+// TestConditions: conditions that random changes hardly ever break alone. Each file is
+// changed so that only one of them is not met.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	golden := func(name string) string { return filepath.Join(root, "testdata", "golden", name+".bloom") }
+	window := windows(t, t.TempDir(), time.Unix(1_800_000_000, 0))[0].Path
+	section := func(file []byte, i int) []byte { return file[page+64+64*i:] }
+	for _, tt := range []struct {
+		name, path, want string
+		change           func(file []byte) []byte
+	}{
+		{"nothing", golden("exceptions"), "", func(file []byte) []byte { return file }},
+		{"a flag without meaning", golden("filter"), "bytes in use that mean nothing", func(file []byte) []byte {
+			file[page+8] |= 2
+			return file
+		}},
+		{"an exception that the bits do not contain", golden("exceptions"), "does not contain", func(file []byte) []byte {
+			clear(file[bodyOffset : bodyOffset+512])
+			return file
+		}},
+		{"a word of zeros after the exceptions", golden("exceptions"), "list of 1 keys", func(file []byte) []byte {
+			keys := section(file, 1)
+			le.PutUint64(keys[16:], le.Uint64(keys[16:])+8)
+			le.PutUint64(file[page+24:], le.Uint64(file[page+24:])+8)
+			le.PutUint64(file[page+32:], le.Uint64(file[page+32:])+8)
+			longer := append(file[:len(file)-8:len(file)-8], make([]byte, 16)...)
+			return longer
+		}},
+		{"a window's layer of another k", window, "not like the first", func(file []byte) []byte {
+			last := section(file, int(le.Uint32(file[page+12:]))-1)
+			k := le.Uint32(last[4:]) - 2
+			le.PutUint32(last[4:], k)
+			le.PutUint64(last[40:], math.Float64bits(rate.Paired(le.Uint64(last[32:]), le.Uint64(last[24:]), int(k)/2)))
+			return file
+		}},
+		{"more generations than the window has", window, "generations of 1", func(file []byte) []byte {
+			le.PutUint64(file[48:], 1)
+			le.PutUint64(file[56:], uint64(time.Minute))
+			return file
+		}},
+		{"a mask that does not reach all bits", golden("classic-java-bitset"), "2047 bits", func(file []byte) []byte {
+			le.PutUint64(section(file, 0)[24:], 2047)
+			file[bodyOffset+255] &= 127
+			return file
+		}},
+		{"a seed for a scheme that has none", golden("classic-dcso"), "with hash 0", func(file []byte) []byte {
+			file[24] = 1
+			return file
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			base := []byte(webtest.ReadFile(t, tt.path))
+			changed := tt.change(bytes.Clone(base))
+			mend(changed)
+			accepted, messages := judge(t, []change{changeOf(tt.path, base, changed)})
+			if want := tt.want == ""; (accepted == "1") != want || !strings.Contains(messages[0], tt.want) {
+				t.Errorf("accepted %s, %q, want %q", accepted, messages[0], tt.want)
+			}
+		})
 	}
 }
 
@@ -178,6 +260,7 @@ func changeOf(path string, base, changed []byte) change {
 
 // TestTruncated: a file that ends anywhere before its end is refused.
 func TestTruncated(t *testing.T) {
+	t.Parallel()
 	var changes []change
 	for i, c := range webtest.Golden(t, root) {
 		size := len(webtest.ReadFile(t, c.Path))

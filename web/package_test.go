@@ -17,6 +17,7 @@ const maxModuleLines = 600 // as for Go; see internal/tidy
 // TestPackage: the npm package has every module, its types declare what it exports, and
 // its modules import each other only.
 func TestPackage(t *testing.T) {
+	t.Parallel()
 	var manifest struct {
 		Name, Version, License string
 		Type                   string
@@ -67,6 +68,7 @@ func TestPackage(t *testing.T) {
 // TestShown compares with what docs/format.md shows: how a key gets to its bits, and the
 // tables of rows.
 func TestShown(t *testing.T) {
+	t.Parallel()
 	text := webtest.ReadFile(t, filepath.Join(root, "docs", "format.md"))
 	for _, line := range strings.Split(strings.TrimSpace(node(t, "shown.mjs")), "\n") {
 		if !strings.Contains(text, line) {
@@ -77,6 +79,7 @@ func TestShown(t *testing.T) {
 
 // TestSecrets: a keyed filter answers with its secret, and with no other.
 func TestSecrets(t *testing.T) {
+	t.Parallel()
 	golden := filepath.Join(root, "testdata", "golden")
 	if got := strings.TrimSpace(node(t, "secrets.mjs", golden)); got != "fine" {
 		t.Error(got)

@@ -27,6 +27,7 @@ func pure(t *testing.T, plan map[string]any, more ...string) {
 // TestHashes compares the hashes with the library's, for every length up to where XXH3
 // has used its whole secret, and with vectors of their authors' programs.
 func TestHashes(t *testing.T) {
+	t.Parallel()
 	type row struct {
 		Length         int
 		Seed           string
@@ -60,6 +61,7 @@ func TestHashes(t *testing.T) {
 // TestRates compares the rate of paired lines with the library's. A window's file is
 // refused if they differ by a millionth; here it is a tenth of that.
 func TestRates(t *testing.T) {
+	t.Parallel()
 	type row struct {
 		Keys, Blocks uint64
 		K            int
@@ -80,6 +82,7 @@ func TestRates(t *testing.T) {
 
 // TestNormalForms compares the normal forms with the command line's.
 func TestNormalForms(t *testing.T) {
+	t.Parallel()
 	type row struct{ Forms, Line, Key string }
 	random := rand.New(rand.NewPCG(3, 9))
 	parts := []string{

@@ -47,10 +47,10 @@ export function mulFold(aHigh, aLow, bHigh, bLow) {
   let carry = (second >>> 0) < (low10 >>> 0) ? 1 : 0;
   second = (second + low01) | 0;
   carry += (second >>> 0) < (low01 >>> 0) ? 1 : 0;
+  // high10 is at most 2^32-2, and then low10 is 1 and carry at most 1: no overflow.
   let third = (high10 + carry) | 0;
-  let over = (third >>> 0) < carry ? 1 : 0;
   third = (third + high01) | 0;
-  over += (third >>> 0) < (high01 >>> 0) ? 1 : 0;
+  let over = (third >>> 0) < (high01 >>> 0) ? 1 : 0;
   third = (third + low11) | 0;
   over += (third >>> 0) < (low11 >>> 0) ? 1 : 0;
   out[0] = low00 ^ third;

@@ -58,6 +58,8 @@ func Keys(n int) [][]byte {
 		switch {
 		case i == 1:
 			keys = append(keys, []byte("taken for one of them"))
+		case i == 5 || i == 6: // longer than the reader's buffer
+			keys = append(keys, []byte(strings.Repeat("ž", 35_000+i)))
 		case i%4 == 0:
 			keys = append(keys, []byte(StoredKey(i/4)))
 		case i%4 == 1:

@@ -105,7 +105,7 @@ export function general(x, digits) {
   return sign + trimZeros(all.slice(0, exponent + 1) + "." + all.slice(exponent + 1));
 }
 
-const trimZeros = (s) => (s.includes(".") ? s.replace(/\.?0+$/, "") : s);
+const trimZeros = (s) => (s.includes(".") ? s.replace(/\.?0*$/, "") : s);
 const signed = (e) => (e < 0 ? "-" : "+") + String(Math.abs(e)).padStart(2, "0");
 
 // shortest is the fewest digits that give x again: Go's 'g' with precision -1.

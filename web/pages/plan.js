@@ -243,7 +243,7 @@ function showCommands(chosen, want) {
 
 function showCharts(results, want) {
   const chosen = results[layout]?.p;
-  for (const name of ["a", "b", "c"]) document.getElementById("chart-" + name).hidden = !chosen;
+  for (const section of document.querySelectorAll("[data-planned]")) section.hidden = !chosen;
   if (!chosen) return;
   const keys = bySpace(document.getElementById("chart-a"), layout, chosen, t, oneIn);
   document.getElementById("a-note").textContent = t("chartANote", { keys: human.commas(keys) });

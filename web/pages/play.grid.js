@@ -99,10 +99,31 @@ export class Grid {
         context.font = "12px " + getComputedStyle(this.canvas).fontFamily;
         context.fillText(this.name(model.layers[tile.layer], tile.layer), tile.x, tile.y - 6);
       }
-      const last = Math.min(tile.first + tile.size, model.layers[tile.layer].m);
-      for (let position = tile.first; position < last; position++) this.drawCell(tile, position);
+      this.drawTile(tile);
     }
     this.overlay();
+  }
+
+  // drawTile draws all cells of a tile, first the clear ones in one go.
+  drawTile(tile) {
+    const { context } = this;
+    const layer = this.model.layers[tile.layer];
+    const last = Math.min(tile.first + tile.size, layer.m);
+    const inner = this.inner();
+    const set = [];
+    context.beginPath();
+    for (let position = tile.first; position < last; position++) {
+      if (layer.counts[position] !== 0 || this.cell >= 24) set.push(position);
+      else context.rect(...this.place(tile, position), inner, inner);
+    }
+    context.fillStyle = this.paint.clear;
+    context.fill();
+    for (const position of set) this.drawCell(tile, position);
+  }
+
+  // inner is the side of a cell without the space around it.
+  inner() {
+    return this.cell > 6 ? this.cell - 1 : this.cell > 3 ? this.cell - 0.5 : this.cell;
   }
 
   place(tile, position) {
@@ -121,8 +142,8 @@ export class Grid {
     const { context, cell, paint } = this;
     const [x, y] = this.place(tile, position);
     const count = this.model.layers[tile.layer].counts[position];
-    const inner = cell > 6 ? cell - 1 : cell > 3 ? cell - 0.5 : cell;
-    const fresh = this.fresh.has(tile.layer + ":" + position);
+    const inner = this.inner();
+    const fresh = this.fresh.size > 0 && this.fresh.has(tile.layer + ":" + position);
     const full = this.model.layout === "counting" && count === 15;
     context.fillStyle = full ? paint.bad : count === 0 ? paint.clear : fresh ? paint.fresh : paint.shades[Math.min(count, paint.shades.length) - 1];
     context.fillRect(x, y, inner, inner);
@@ -179,8 +200,10 @@ export class Grid {
     this.context.strokeRect(x - out + wide / 2 - 0.5, y - out + wide / 2 - 0.5, inner + 2 * out - wide + 1, inner + 2 * out - wide + 1);
   }
 
-  // show draws an answer's outlines: null for none.
+  // show draws an answer's outlines: null for none. Without outlines, before and after,
+  // the picture is what it is.
   show(asked) {
+    if (!asked && !this.asked) return;
     this.asked = asked;
     this.draw();
   }

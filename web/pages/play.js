@@ -21,8 +21,9 @@ const chartEvery = 250; // milliseconds between charts while words go in
 
 let t = startPage(catalogue, (next, why) => {
   t = next;
-  if (why === "address") load();
-  else show();
+  if (why === "address") return load();
+  grid.arrange(model); // in the other language, or colours
+  show();
 });
 
 let model;
@@ -122,8 +123,10 @@ function pump() {
     requestAnimationFrame(pump);
     return;
   }
-  measure();
-  show();
+  requestAnimationFrame(() => {
+    measure();
+    show();
+  });
 }
 
 function addRandom(count) {
@@ -145,13 +148,13 @@ function measure() {
 }
 
 function show() {
-  grid.draw();
   showControls();
   showAnswer();
   showFacts();
-  showCharts();
   showWords();
   save();
+  lastChart = performance.now();
+  requestAnimationFrame(showCharts);
 }
 
 function showControls() {

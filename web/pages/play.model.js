@@ -3,7 +3,7 @@
 // words were really added.
 
 import { schemePositions } from "../bloomery.js";
-import { XXH3, load } from "../hash.js";
+import { load, XXH3, XXH64 } from "../hash.js";
 import { ClassicLayer, PairedLayer, SplitLayer } from "../layout.js";
 import { out, toBigInt } from "../words.js";
 import { log1p, expm1 } from "./elementary.js";
@@ -18,12 +18,15 @@ export const generations = 4;
 export const windowKeys = 400; // in the span of the window
 const tightening = 0.8;
 
-const hasher = new XXH3(0n);
+// Split blocks are Parquet's, and so is their hash.
+const xxh3 = new XXH3(0n);
+const xxh64 = new XXH64(0n);
+export const hashName = (layout) => (layout === "split" ? "XXH64" : "XXH3");
 
 // hashOf is a word's hash as a BigInt, and as two halves for the kernel.
-function hashOf(word) {
+function hashOf(word, layout) {
   load(word);
-  hasher.hash();
+  (layout === "split" ? xxh64 : xxh3).hash();
   return { low: out[0], high: out[1], big: toBigInt() };
 }
 
@@ -131,7 +134,8 @@ export class Model {
   }
 
   generation() {
-    const layer = planLayer(windowKeys / generations, grownRate / (generations + 1));
+    const keys = windowKeys / generations;
+    const layer = planLayer(Math.min(keys + Math.ceil(4 * Math.sqrt(keys)), windowKeys), grownRate / (generations + 1) / 2);
     layer.turn = this.turns;
     return layer;
   }
@@ -146,7 +150,7 @@ export class Model {
 
   // add adds a word as the library does, and returns the answer and the changed cells.
   add(word) {
-    const hash = this.words.get(word)?.hash ?? hashOf(word);
+    const hash = this.words.get(word)?.hash ?? hashOf(word, this.layout);
     const known = this.layers.some((layer) => layer.has(word, hash));
     const held = this.words.get(word);
     this.words.set(word, { hash, times: (held?.times ?? 0) + 1, turn: this.turns });
@@ -166,7 +170,7 @@ export class Model {
   // remove removes a word of a counting filter, once; false if the filter has no such word.
   remove(word) {
     const held = this.words.get(word);
-    const hash = held?.hash ?? hashOf(word);
+    const hash = held?.hash ?? hashOf(word, this.layout);
     const layer = this.newest;
     if (!layer.has(word, hash)) return { removed: false, cells: [] };
     const cells = distinct(layer.bits(word, hash));
@@ -196,7 +200,7 @@ export class Model {
   // ask looks a word up, and says why the answer is what it is.
   ask(word) {
     const held = this.words.get(word);
-    const hash = held?.hash ?? hashOf(word);
+    const hash = held?.hash ?? hashOf(word, this.layout);
     const layers = this.layers.map((layer, i) => {
       const bits = layer.bits(word, hash).map((bit) => ({ ...bit, set: layer.isSet(bit.position) === 1, count: layer.counts[bit.position] }));
       return { layer: i, bits, found: bits.every((bit) => bit.set) };
@@ -265,15 +269,16 @@ export function randomWord(i) {
 // Strangers are never added: they measure the rate.
 export class Strangers {
   constructor(count) {
-    this.hashes = [];
+    this.hashes = { XXH3: [], XXH64: [] };
     this.count = count;
   }
 
   // measure is the share of the strangers that the model finds.
   measure(model) {
-    for (let i = this.hashes.length; i < this.count; i++) this.hashes.push(hashOf(randomWord(50_000_000 + i)));
-    let found = 0;
-    for (const hash of this.hashes) if (model.layers.some((layer) => layer.has("", hash))) found++;
-    return found / this.count;
+    const hashes = this.hashes[hashName(model.layout)];
+    const word = (i) => randomWord(50_000_000 + i);
+    for (let i = hashes.length; i < this.count; i++) hashes.push(hashOf(word(i), model.layout));
+    const found = hashes.filter((hash, i) => model.layers.some((layer) => layer.has(model.scheme ? word(i) : "", hash)));
+    return found.length / this.count;
   }
 }

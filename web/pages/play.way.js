@@ -1,5 +1,7 @@
 // The way of a word: to its hash, and from there to its cells, step by step.
 
+import { hashName } from "./play.model.js";
+
 const by = (id) => document.getElementById(id);
 const svgSpace = "http://www.w3.org/2000/svg";
 
@@ -37,7 +39,7 @@ export class Way {
     arrows.replaceChildren();
     by("step").hidden = !this.asked;
     by("way-word").textContent = this.asked?.word ?? "";
-    const hash = this.asked && this.step >= 1 ? (this.grid.model.scheme ? this.grid.model.scheme : "xxh3  " + this.asked.hash.toString(16).padStart(16, "0")) : "";
+    const hash = this.asked && this.step >= 1 ? (this.grid.model.scheme ? this.grid.model.scheme : hashName(this.grid.model.layout) + "  " + this.asked.hash.toString(16).padStart(16, "0")) : "";
     by("way-hash").textContent = hash;
     by("way-text").textContent = this.asked ? this.words(t) : t("wayEmpty");
     if (!this.asked || this.step < 2) return;
@@ -63,7 +65,7 @@ export class Way {
   words(t) {
     const { bits } = this;
     if (this.step === 0) return t("wayWord", { bytes: [...new TextEncoder().encode(this.asked.word)].slice(0, 24).map((byte) => byte.toString(16).padStart(2, "0")).join(" ") });
-    if (this.step === 1) return t(this.grid.model.scheme ? "wayScheme" : "wayHash");
+    if (this.step === 1) return t(this.grid.model.scheme ? "wayScheme" : "wayHash", { hash: hashName(this.grid.model.layout) });
     if (this.step === Infinity) return t("wayAll", { bits: bits.map((bit) => bit.position).join(", ") });
     const i = this.step - 2;
     const bit = bits[i];
