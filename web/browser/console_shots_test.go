@@ -39,7 +39,7 @@ func TestConsolePictures(t *testing.T) {
 			if look.wide < 600 {
 				high = high * 3 / 2
 			}
-			b.shot("console-"+view.name+"-"+look.name, look.wide, high)
+			b.picture("console-"+view.name+"-"+look.name, look.wide, high)
 		}
 	}
 }

@@ -18,8 +18,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
-	"github.com/chromedp/cdproto/page"
-	"github.com/chromedp/chromedp"
 )
 
 var buildServer = sync.OnceValues(func() (string, error) {
@@ -156,43 +154,23 @@ func (c *console) addMany(name string, n int) {
 	}
 }
 
-// until waits for an expression in the page to be true.
-func (b *tab) until(expression string) {
-	b.t.Helper()
-	var last any
-	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		b.run("return Boolean("+expression+")", &last)
-		if last == true {
-			return
-		}
-	}
-	var text string
-	b.run("return document.body.innerText.slice(0, 3000)", &text)
-	b.t.Fatalf("it does not become true: %s\n%s", expression, text)
-}
-
 // size sets the size of the screen.
 func (b *tab) size(width, height int64) {
 	b.t.Helper()
-	if _, err := chromedp.Call(b.ctx, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600}); err != nil {
-		b.t.Fatal(err)
-	}
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600})
 }
 
-// shot takes a picture of the page, into the directory BLOOMERY_SHOTS if that is set.
-func (b *tab) shot(name string, width, height int64) {
+// picture takes a picture, into the directory BLOOMERY_SHOTS if that is set.
+func (b *tab) picture(name string, width, height int64) {
 	b.t.Helper()
 	b.size(width, height)
 	time.Sleep(500 * time.Millisecond)
-	r, err := chromedp.Call(b.ctx, page.CaptureScreenshot, page.CaptureScreenshotParams{Format: "png", CaptureBeyondViewport: new(true)})
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	data := b.shot(float64(width), 0)
 	dir := os.Getenv("BLOOMERY_SHOTS")
 	if dir == "" {
 		dir = b.t.TempDir()
 	}
-	if err := os.WriteFile(filepath.Join(dir, name+".png"), r.Data, 0o644); err != nil || len(r.Data) < 1000 {
-		b.t.Fatalf("%s: %d bytes, %v", name, len(r.Data), err)
+	if err := os.WriteFile(filepath.Join(dir, name+".png"), data, 0o644); err != nil || len(data) < 1000 {
+		b.t.Fatalf("%s: %d bytes, %v", name, len(data), err)
 	}
 }

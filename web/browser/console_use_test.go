@@ -10,9 +10,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/chromedp/cdproto/input"
-	"github.com/chromedp/chromedp"
 )
 
 // A filterRow is what the API says of a filter, as far as the tests need it.
@@ -22,42 +19,6 @@ type filterRow struct {
 	Target, Fill           float64
 	Rate                   *float64
 	Remaining              float64
-}
-
-// text returns the text of an element.
-func (b *tab) text(selector string) (text string) {
-	b.t.Helper()
-	b.run(fmt.Sprintf("return document.querySelector(%q)?.textContent ?? ''", selector), &text)
-	return text
-}
-
-// click clicks on an element.
-func (b *tab) click(selector string) {
-	b.t.Helper()
-	var ok bool
-	if b.run(fmt.Sprintf("const at = document.querySelector(%q); at?.click(); return Boolean(at)", selector), &ok); !ok {
-		b.t.Fatalf("there is no %s", selector)
-	}
-}
-
-// write fills a field in, as a person does.
-func (b *tab) write(selector, text string) {
-	b.t.Helper()
-	b.run(fmt.Sprintf(`const at = document.querySelector(%q); at.value = %q; at.dispatchEvent(new Event("input", {bubbles: true})); return 1`, selector, text), new(int))
-}
-
-// press presses a key.
-func (b *tab) press(key string) {
-	b.t.Helper()
-	for _, kind := range []input.DispatchKeyEventType{"keyDown", "keyUp"} {
-		params := input.DispatchKeyEventParams{Type: kind, Key: key, Code: key}
-		if key == "Enter" && kind == "keyDown" {
-			params.Text, params.WindowsVirtualKeyCode = "\r", 13
-		}
-		if _, err := chromedp.Call(b.ctx, input.DispatchKeyEvent, params); err != nil {
-			b.t.Fatal(err)
-		}
-	}
 }
 
 // commas writes a number as the pages do.

@@ -174,7 +174,11 @@ function onEvent(event) {
     sample(f, row, now.time);
     list.update(f);
   }
-  for (const f of shownFilters()) if (!seen.has(f.id) && f.counts) sample(f, f.row, now.time);
+  for (const f of shownFilters()) {
+    if (seen.has(f.id) || !f.counts) continue;
+    sample(f, f.row, now.time);
+    list.update(f);
+  }
   for (const name of event.gone) {
     list.filters.delete(idOf(name));
     if (detail.id === idOf(name)) detail.gone();
