@@ -6,7 +6,7 @@
 //     x: {label, from, to, log, ticks: [{at, label}], format: (x) => text},
 //     y: the same,
 //     lines: [{name, points: [[x, y], ...], style: "main", label, end: true, quiet: true}],
-//     rules: [{axis: "x" or "y", at, label, side: "right"}],
+//     rules: [{axis: "x" or "y", at, label, side: "right", below: true}],
 //     marks: [{x, y, label}],     a dot with a label
 //     dots: [[x, y], ...],        measured values
 //     table: {head: [text], rows: [[text]]},
@@ -135,7 +135,7 @@ function picture(chart, width, reading, t) {
 function axes(root, chart, x, y, width, height, right) {
   const bottom = height - space.bottom;
   let lastEnd = -Infinity;
-  for (const tick of chart.x.ticks) {
+  for (const tick of [...chart.x.ticks].sort((a, b) => a.at - b.at)) {
     const at = x(tick.at);
     root.append(svg("line", { class: "grid", x1: at, x2: at, y1: space.top, y2: bottom }));
     const half = tick.label.length * 3.4;
@@ -164,7 +164,7 @@ function drawRule(root, rule, x, y, width, height, right, placed) {
   if (at < space.top || at > height - space.bottom) return;
   root.append(svg("line", { class: "rule", x1: space.left, x2: width - right, y1: at, y2: at }));
   const x1 = rule.side === "right" ? width - right - 6 : space.left + 8;
-  if (rule.label) root.append(svg("text", { class: "halo", x: x1, y: at - 5, "text-anchor": rule.side === "right" ? "end" : "start" }, rule.label));
+  if (rule.label) root.append(svg("text", { class: "halo", x: x1, y: rule.below ? at + 14 : at - 5, "text-anchor": rule.side === "right" ? "end" : "start" }, rule.label));
   placed.push(at);
 }
 

@@ -136,7 +136,7 @@ export function byKeys(figure, chosen, p, rate, probes, t) {
     x: { label: t("axisKeys"), from: 1e3, to: 1e12, log: true, ticks: decades(1e3, 1e12, 10, tenTo), format: (x) => general(x, 2) },
     y: { label: t("axisMemory"), from: 2 ** 9, to: 2 ** 43, log: true, ticks: sizes.map((at) => ({ at, label: binarySize(at).replace(".0", "") })), format: (x) => binarySize(Math.round(x)) },
     lines,
-    rules: [[2 ** 20, "ruleCache", "right"], [2 ** 27, "ruleValkey", "right"], [2 ** 29, "ruleString"], [2 ** 34, "ruleMemory"]].map(([at, key, side]) => ({ axis: "y", at, label: t(key), side })),
+    rules: [[2 ** 20, "ruleCache", "right"], [2 ** 27, "ruleValkey", "left", true], [2 ** 29, "ruleString"], [2 ** 34, "ruleMemory"]].map(([at, key, side, below]) => ({ axis: "y", at, label: t(key), side, below })),
     marks: [{ x: p.keys, y: own, label: binarySize(own) }],
     table: {
       head: [t("axisKeys"), ...lines.map((line) => line.name)],

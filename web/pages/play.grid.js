@@ -38,8 +38,8 @@ export class Grid {
     this.tiles = tilesOf(model);
     const width = Math.floor(this.canvas.parentElement.clientWidth);
     const most = Math.max(...this.tiles.map((tile) => tile.cols));
-    let across = this.tiles.length === 1 ? 1 : this.tiles.length <= 4 || width < 600 ? 2 : this.tiles.length <= 9 ? 3 : 4;
-    if (most === 32) across = width < 600 ? 1 : 2;
+    let across = this.tiles.length === 1 ? 1 : this.tiles.length <= 4 || width < 560 ? 2 : 3;
+    if (model.layout === "split") across = width < 560 ? 1 : Math.min(2, this.tiles.length);
     const room = (width - gap * (across - 1)) / (across * most);
     this.cell = Math.max(1.5, Math.min(40, room >= 8 ? Math.floor(room) : Math.floor(room * 4) / 4));
     let x = 0;
@@ -47,14 +47,15 @@ export class Grid {
     let row = 0;
     let column = 0;
     for (const tile of this.tiles) {
-      if (column === across || (tile.head && column > 0 && model.layout === "scalable")) {
+      const own = tile.head ? this.tiles.filter((other) => other.layer === tile.layer).length : 1;
+      if (column === across || (column > 0 && column + Math.min(own, across) > across)) {
         x = 0;
         y += row + gap;
         row = 0;
         column = 0;
       }
       column++;
-      const top = tile.head || model.layout === "window" ? label : 0;
+      const top = model.grows ? label : 0;
       Object.assign(tile, { x, y: y + top, width: tile.cols * this.cell });
       const lines = tile.every ? Math.ceil(tile.rows / tile.every) - 1 : 0;
       row = Math.max(row, top + tile.rows * this.cell + lines * 3);

@@ -30,6 +30,7 @@ let model;
 let typed = []; // the words that the reader added, in their order
 let random = 0; // how many random words are in
 let waiting = 0; // random words that are still to be added
+let pace = 1; // how many of them at most in a frame: a second for all, to be watched
 let dots = []; // measured rates: [n, rate]
 let formula = []; // the formula's rates, where it is no function of n alone
 let lastChart = 0;
@@ -76,7 +77,10 @@ function load() {
     put(word);
     measure();
   }
-  for (const end = Math.min(Number(values.get("r")) || 0, 5000); random < end; ) putRandom();
+  for (const end = Math.min(Number(values.get("r")) || 0, 5000); random < end; ) {
+    putRandom();
+    measureNow();
+  }
   by("word").value = first ? "pineapple" : (values.get("q") ?? "");
   grid.settle();
   measure();
@@ -111,11 +115,10 @@ function drawn(layers, added, fresh) {
 function pump() {
   const until = performance.now() + frameTime;
   grid.settle();
-  while (waiting > 0 && performance.now() < until) {
+  for (let i = 0; i < pace && waiting > 0 && performance.now() < until; i++) {
     putRandom(waiting <= 1);
     waiting--;
-    const last = dots.length > 0 ? dots[dots.length - 1][0] : 0;
-    if (model.size >= last * 1.1 + 5) measure();
+    measureNow();
   }
   if (waiting > 0) {
     showFacts();
@@ -133,6 +136,7 @@ function addRandom(count) {
   said = null;
   const idle = waiting === 0;
   waiting += count;
+  pace = Math.ceil(waiting / 60);
   if (idle) requestAnimationFrame(pump);
 }
 
@@ -145,6 +149,11 @@ function measure() {
     formula = formula.filter(([at]) => at < n);
     formula.push([n, model.rate(n)]);
   }
+}
+
+// measureNow measures if enough words have gone in since the last time.
+function measureNow() {
+  if (model.size >= dots[dots.length - 1][0] * 1.1 + 5) measure();
 }
 
 function show() {
@@ -237,7 +246,7 @@ function showFacts() {
     ["bits", t(model.layout === "counting" ? "factCounters" : "factBits"), human.commas(model.layers.reduce((sum, layer) => sum + layer.m, 0))],
     ["fill", t("factFill"), human.percent(model.fill)],
     ["formula", t("factFormula"), n === 0 ? "0" : oneIn(model.rate(n))],
-    ["measured", t("factMeasured"), found === 0 ? t("noneOf", { count: human.commas(strangers.count) }) : t("foundOf", { rate: oneIn(measured), found: human.commas(found), count: human.commas(strangers.count) })],
+    ["measured", t("factMeasured"), found === 0 ? t("noneOf", { count: human.commas(strangers.count) }) : t("foundOf", { rate: oneIn(measured), found: human.commas(found) })],
   ];
   if (model.layout === "counting") rows.push(["saturated", t("factSaturated"), human.commas(model.saturated)], ["lost", t("factLost"), human.commas(model.lost.length)]);
   if (model.grows) rows.splice(1, 0, ["layers", t(model.layout === "window" ? "factGenerations" : "factLayers"), String(model.layers.length)]);
