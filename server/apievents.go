@@ -31,6 +31,8 @@ const (
 type pulse struct {
 	server *Server
 
+	looking sync.Mutex // held to look; taken before mu
+
 	mu      sync.Mutex
 	streams int
 	shown   map[string]*shownFilter
@@ -175,20 +177,16 @@ func (p *pulse) run(soon chan struct{}) {
 	}
 }
 
-// look describes what is shown: all of it, or only what was never looked at.
+// look describes what is shown: all of it, or only what was never looked at. The number
+// of the beat changes last: a stream that has seen it has seen all its rows.
 func (p *looker) look(full bool) {
+	p.looking.Lock() // the looker before this one may not have ended yet
+	defer p.looking.Unlock()
 	s, now := p.server, time.Now()
 	t := s.totals(now)
 	p.mu.Lock()
-	p.number++
-	number := p.number
-	if full {
-		of := p.latencies.since(&s.metrics.time, 1e9, 0.5, 0.99)
-		t.Median, t.Slowest = of[0], of[1]
-	} else {
-		t.Median, t.Slowest = p.totals.Median, p.totals.Slowest
-	}
-	p.totals = t
+	number := p.number + 1
+	t.Median, t.Slowest = p.totals.Median, p.totals.Slowest
 	due := map[string]*shownFilter{}
 	for name, f := range p.shown { // in random order
 		if f.looked == 0 || full && (!s.isRemote() || number-f.looked >= remoteBeat) {
@@ -196,6 +194,10 @@ func (p *looker) look(full bool) {
 		}
 	}
 	p.mu.Unlock()
+	if full {
+		of := p.latencies.since(&s.metrics.time, 1e9, 0.5, 0.99)
+		t.Median, t.Slowest = of[0], of[1]
+	}
 	p.balance = min(p.balance+time.Duration(rateShare*float64(now.Sub(p.balanced))), mostBalance)
 	p.balanced = now
 	for name, f := range due {
@@ -210,6 +212,9 @@ func (p *looker) look(full bool) {
 		}
 		p.mu.Unlock()
 	}
+	p.mu.Lock()
+	p.number, p.totals = number, t
+	p.mu.Unlock()
 }
 
 // rowNow describes a filter. It reads bits while the balance lasts.

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bufio"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -204,4 +205,42 @@ func TestAPIRemote(t *testing.T) {
 	}
 	var d detailJSON
 	a.want(t, "GET", "/filters/f1", "", 200, &d)
+}
+
+// pausingStore waits in Open, once it is told to.
+type pausingStore struct {
+	*fakeStore
+	entered, let chan struct{}
+}
+
+func (s pausingStore) Open(name []byte) (store.Filter, error) {
+	s.entered <- struct{}{}
+	<-s.let
+	return s.fakeStore.Open(name)
+}
+
+// TestAPIEventsInLook: a stream that asks while the filters are being looked at gets
+// their rows afterwards. (Once it was told that it had seen them.)
+func TestAPIEventsInLook(t *testing.T) {
+	st := pausingStore{newFakeStore(), make(chan struct{}, 100), make(chan struct{})}
+	if _, err := st.Create(t.Context(), "one", store.Spec{Kind: store.RedisBloom, Capacity: 100, Rate: 0.01}); err != nil {
+		t.Fatal(err)
+	}
+	p, names := &newQuiet(t, st, Config{}).pulse, []string{"one"}
+	if !p.join(names, httpStreams) {
+		t.Fatal("the pulse takes no stream")
+	}
+	defer p.leave(names)
+	<-st.entered
+	_, seen, _ := p.next(names, 0)
+	close(st.let)
+	var e struct{ Filters []filterJSON }
+	waitFor(t, func() bool {
+		text, number, _ := p.next(names, seen)
+		seen = number
+		return text != nil && json.Unmarshal(text, &e) == nil && len(e.Filters) == 1
+	})
+	if string(e.Filters[0].Name) != "one" {
+		t.Errorf("%+v, want the filter", e.Filters)
+	}
 }
