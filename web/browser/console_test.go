@@ -160,13 +160,13 @@ func (b *tab) size(width, height int64) {
 	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600})
 }
 
-// picture takes a picture, into the directory BLOOMERY_SHOTS if that is set.
+// picture takes a picture, which is kept with -shots.
 func (b *tab) picture(name string, width, height int64) {
 	b.t.Helper()
 	b.size(width, height)
 	time.Sleep(500 * time.Millisecond)
 	data := b.shot(float64(width), 0)
-	dir := os.Getenv("BLOOMERY_SHOTS")
+	dir := *shots
 	if dir == "" {
 		dir = b.t.TempDir()
 	}

@@ -5,7 +5,7 @@ import { decades, drawChart } from "./chart.js";
 import { ask, pathOf, shownName } from "./console.api.js";
 import { level, meter } from "./console.list.js";
 import { drawPopulation, drawSeries, drawVerdict } from "./console.draw.js";
-import { date, inN, lasting, percent, short, size, whole } from "./console.text.js";
+import { date, inN, kindName, lasting, percent, short, size, whole } from "./console.text.js";
 
 const again = 5000; // between two readings of the page while the filter changes
 const parts = 1024;
@@ -113,7 +113,7 @@ export class Detail {
   draw() {
     const { t, data, parts: part } = this;
     if (!data || !part) return;
-    part.tags.replaceChildren(element("span", { class: "tag" }, t(data.kind)));
+    part.tags.replaceChildren(element("span", { class: "tag" }, kindName(data.kind, t)));
     this.drawFacts();
     this.drawHealth();
     this.drawCrossing();
@@ -131,7 +131,7 @@ export class Detail {
       ["rateNow", d.rate === null ? t("noRate") : d.rate === 0 ? "0" : t("oneIn", { n: inN(d.rate) })],
       ["targetIs", t("oneIn", { n: inN(d.target) })],
       ["fill", d.fill === null ? "–" : percent(d.fill)],
-      ["keysEstimated", d.keys === null ? t("allSet") : t("plusMinus", { n: whole(d.keys), error: whole(d.keys_error ?? 0) })],
+      ["keysEstimated", d.keys === null ? t("allSet") : `${whole(d.keys)} ± ${whole(d.keys_error ?? 0)}`],
       ["remaining", whole(d.remaining)],
       ["bytes", size(d.bytes)],
       ["growth", d.growth ? t("growsBy", { n: d.growth }) : t("growsNot")],
@@ -175,9 +175,10 @@ export class Detail {
     const { t, data: d, parts: part } = this;
     const series = (this.find(this.id)?.series ?? []).slice(-60);
     const fresh = series.reduce((sum, s) => sum + s.new, 0) / Math.max(series.length, 1);
+    part.crossing.hidden = d.kind === "window";
     let text = t("noCrossing");
-    if (d.items >= d.capacity && d.kind !== "window") text = t("crossed");
-    else if (fresh > 0 && d.kind !== "window") text = t("crossing", { n: short(fresh), date: date(Date.now() + ((d.capacity - d.items) / fresh) * 1000) });
+    if (d.items >= d.capacity) text = t("crossed");
+    else if (fresh > 0) text = t("crossing", { n: short(fresh), date: date(Date.now() + ((d.capacity - d.items) / fresh) * 1000) });
     if (part.crossing.textContent !== text) part.crossing.textContent = text;
   }
 
@@ -189,7 +190,7 @@ export class Detail {
       const share = l.capacity ? l.items / l.capacity : 0;
       const bar = meter({ row: { items: l.items, capacity: l.capacity } });
       const cells = [bar, whole(l.items), whole(l.capacity), whole(l.bits), l.probes, t("oneIn", { n: inN(l.target) })];
-      if (windows) cells.push(date(l.starts), date(l.expires));
+      if (windows) cells.push(t("ago", { time: lasting((Date.now() - l.starts) / 1000, t) }), t("within", { time: lasting((l.expires - Date.now()) / 1000, t) }));
       return element("tr", {}, element("th", { scope: "row" }, String(i)), ...cells.map((c, j) => (j === 0 ? element("td", { "aria-label": percent(share) }, c) : element("td", {}, String(c)))));
     });
     part.layers.replaceChildren(element("table", {}, element("thead", {}, element("tr", {}, ...head.map((key) => element("th", { scope: "col" }, t(key))))), element("tbody", {}, ...rows.reverse())));

@@ -9,7 +9,7 @@ import { ask, idOf, mostShown, nameFrom, pathOf, usePassword, watch } from "./co
 import { List, makeFilter, spark } from "./console.list.js";
 import { Detail } from "./console.detail.js";
 import { change } from "./console.dialog.js";
-import { date, lasting, percent, quick, short, size, whole } from "./console.text.js";
+import { date, kindName, lasting, percent, quick, short, size, whole } from "./console.text.js";
 
 const $ = (selector) => document.querySelector(selector);
 const samples = 300; // seconds of history
@@ -243,7 +243,7 @@ function strip() {
     [t("usedMemory"), size(used)],
     [t("memoryLimit"), limit ? size(limit) : t("noLimit")],
     [t("resident"), size(server.resident_bytes)],
-    [t("layoutNew"), t(server.layout)],
+    [t("layoutNew"), kindName(server.layout, t)],
   ]);
 }
 
@@ -311,7 +311,7 @@ async function newFilter() {
       { key: "name", label: t("name") },
       { key: "capacity", label: t("capacityField"), value: "1,000,000" },
       { key: "rate", label: t("rateField"), value: "0.001" },
-      { key: "layout", label: t("layoutField"), options: [["", t("serverDefault")], ["paired", t("paired")], ["redisbloom", t("redisbloom")]] },
+      { key: "layout", label: t("layoutField"), options: [["", t("serverDefault")], ["paired", t("paired")], ["redisbloom", "RedisBloom"]] },
       { key: "window", label: t("windowField") },
     ],
     send: (v) => {

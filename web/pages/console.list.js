@@ -3,7 +3,7 @@
 
 import { element } from "./page.js";
 import { shownName } from "./console.api.js";
-import { inN, lasting, percent, short, size } from "./console.text.js";
+import { inN, kindName, lasting, percent, short, size } from "./console.text.js";
 
 const svgSpace = "http://www.w3.org/2000/svg";
 
@@ -172,7 +172,7 @@ export class List {
     const t = this.t;
     const [, kind, use, rate, bytes, ops, ttl] = row.children;
     const r = f.row;
-    kind.textContent = t(r.kind);
+    kind.textContent = kindName(r.kind, t);
     if (r.partial) return;
     use.className = "c-level level";
     use.replaceChildren(meter(f), element("span", {}, percent(level(f))));

@@ -23,6 +23,8 @@ export function short(n) {
   return three(n) + " kMGT"[unit].trim();
 }
 
+export const kindName = (kind, t) => (kind === "redisbloom" ? "RedisBloom" : t(kind));
+
 export function percent(share) {
   return (100 * share).toFixed(share > 0 && share < 0.1 ? 1 : 0) + "%";
 }
