@@ -1,9 +1,11 @@
 package bloom
 
 import (
+	"math/bits"
 	"runtime"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/kernel"
@@ -212,6 +214,77 @@ func (inside) ReportOf(plan Plan, words []uint64) Report {
 		sample.add(measureBlock(words[at:][:kernel.WordsPerBlock], plan.Probes/2))
 	}
 	return sample.report(plan, uint64(len(words)) == plan.Blocks*kernel.WordsPerBlock)
+}
+
+// A shownLayer is a layer of a filter, to be shown to people.
+type shownLayer struct {
+	Bits *Shared
+
+	// Of a Window's layer: when its generation began, and when its keys have expired.
+	Starts, Expires time.Time
+}
+
+// ShownLayers returns the layers of a Shared, a Scalable or a Window, oldest first.
+func (inside) ShownLayers(f Any) []shownLayer {
+	if f, ok := f.(*Shared); ok {
+		return []shownLayer{{Bits: f}}
+	}
+	l := f.(interface{ now() *layers }).now()
+	w, _ := f.(*Window)
+	shown := make([]shownLayer, 0, len(l.filters))
+	for i, layer := range slices.Backward(l.filters) {
+		s := shownLayer{Bits: layer}
+		if w != nil {
+			s.Starts = w.origin.Add(time.Duration(l.starts[i]))
+			s.Expires = s.Starts.Add(time.Duration(int64(w.config.Generations+1) * w.step))
+		}
+		shown = append(shown, s)
+	}
+	return shown
+}
+
+// Population divides the filter into parts of equally many blocks, give or take one, and
+// returns how many bits of each are set, and how many were read: all, or of a large
+// filter a sample of at most sampled bytes. There are at most as many parts as blocks.
+// Other goroutines may add.
+func (inside) Population(f *Shared, parts int, sampled uint64) (set, read []uint64) {
+	blocks := f.plan.Blocks
+	n := min(uint64(parts), blocks)
+	stride := max(blocks*kernel.BlockBytes/max(sampled, 1), 1)
+	set, read = make([]uint64, n), make([]uint64, n)
+	for i := range n {
+		from, to := scaled(i, blocks, n), scaled(i+1, blocks, n)
+		for block := from; block < to; block += stride {
+			words := f.bits.Words[block*kernel.WordsPerBlock:][:kernel.WordsPerBlock]
+			for at := range words {
+				set[i] += uint64(bits.OnesCount64(atomic.LoadUint64(&words[at])))
+			}
+			read[i] += kernel.BlockBits
+		}
+	}
+	f.keepAlive()
+	return set, read
+}
+
+// scaled is i*m/n, for i up to n.
+func scaled(i, m, n uint64) uint64 {
+	high, low := bits.Mul64(i, m)
+	q, _ := bits.Div64(high, low, n)
+	return q
+}
+
+// Place returns where a key's bits lie, and which of them are set: set[i] has the bits
+// of the masks of line i that are.
+func (inside) Place(f *Shared, h uint64) (place kernel.Probe, set [2][kernel.LanesPerLine]uint64) {
+	place = f.bits.Probe(h)
+	for i, line := range place.Lines {
+		at := place.Block*kernel.WordsPerBlock + uint64(line)*kernel.LanesPerLine
+		for lane := range set[i] {
+			set[i][lane] = atomic.LoadUint64(&f.bits.Words[at+uint64(lane)]) & place.Masks[i][lane]
+		}
+	}
+	f.keepAlive()
+	return place, set
 }
 
 // Lock takes [OpenUpdate]'s lock on the file at path. Hold it from reading the file

@@ -149,6 +149,61 @@ func (l *layer) fillNow() (fill, standardError float64) {
 	return fill, standardError
 }
 
+// Population divides a layer, counted from the oldest, 0, into equal parts, give or take
+// a word, and returns how many bits of each are set, and how many were read: all, or of
+// a large layer a sample of at most sampled bytes. There are at most as many parts as
+// words, and none if there is no such layer. Other goroutines may add.
+func (c *Filter) Population(layer, parts int, sampled uint64) (set, read []uint64) {
+	l := c.find(layer)
+	if l == nil {
+		return nil, nil
+	}
+	size := uint64(len(l.bits.Words))
+	n := min(uint64(parts), size)
+	stride := max(size*8/max(sampled, 1), 1) * pieceWords
+	set, read = make([]uint64, n), make([]uint64, n)
+	scaled := func(i uint64) uint64 {
+		high, low := bits.Mul64(i, size)
+		q, _ := bits.Div64(high, low, n)
+		return q
+	}
+	for i := range n {
+		for from, to := scaled(i), scaled(i+1); from < to; from += stride {
+			for at := from; at < min(from+pieceWords, to); at++ {
+				set[i] += uint64(bits.OnesCount64(atomic.LoadUint64(&l.bits.Words[at])))
+				read[i] += min(l.bits.Bits-at*64, 64)
+			}
+		}
+	}
+	runtime.KeepAlive(l)
+	return set, read
+}
+
+// Positions returns the bits of a key in a layer, counted from the oldest, 0, and which
+// of them are set. There are none if there is no such layer.
+func (c *Filter) Positions(layer int, pair Pair) (at []uint64, set []bool) {
+	l := c.find(layer)
+	if l == nil {
+		return nil, nil
+	}
+	for i := range uint64(l.bits.Probes) {
+		place := (pair[0] + i*pair[1]) % l.bits.Bits
+		at = append(at, place)
+		set = append(set, atomic.LoadUint64(&l.bits.Words[place/64])>>(place%64)&1 == 1)
+	}
+	runtime.KeepAlive(l)
+	return at, set
+}
+
+// find returns a layer, counted from the oldest, nil if there is none.
+func (c *Filter) find(index int) *layer {
+	l := c.open()
+	for l != nil && int(l.index) != index {
+		l = l.older
+	}
+	return l
+}
+
 func (c *Filter) String() string {
 	info := c.Info()
 	growing := "non-scaling"

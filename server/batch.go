@@ -200,6 +200,7 @@ func (b *batch) flushExists() {
 	}
 	b.hits += found
 	b.misses += int64(len(b.answers)) - found
+	b.server.countKeys(b.name, b.answers, false)
 }
 
 // flushAdd executes a run of BF.ADD. When a filter without growth is full, the array of
@@ -229,6 +230,7 @@ func (b *batch) flushAdd() {
 		}
 		taken := from + n
 		b.tally.added(b.answers[from:taken])
+		s.countKeys(b.name, b.answers[from:taken], true)
 		if err != nil && !errors.Is(err, store.ErrFull) {
 			b.answerRest(filter, next, from, taken, err)
 			break

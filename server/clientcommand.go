@@ -144,6 +144,8 @@ func (c *Client) clientList(args [][]byte) {
 	c.w.Verbatim("txt", list.String())
 }
 
+const textNoClient = "ERR No such client"
+
 // clientKill executes CLIENT KILL addr, or CLIENT KILL with filters.
 func (c *Client) clientKill(args [][]byte) {
 	if len(args) == 3 {
@@ -157,7 +159,7 @@ func (c *Client) clientKill(args [][]byte) {
 		if killed {
 			c.w.SimpleString("OK")
 		} else {
-			c.w.Error("ERR No such client")
+			c.w.Error(textNoClient)
 		}
 		return
 	}

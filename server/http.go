@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -55,6 +54,9 @@ type web struct {
 	server  *Server
 	config  HTTPConfig
 	filters *filterGauges
+
+	working chan struct{} // holds an element for each request to the API in progress
+	streams int           // the most event streams
 }
 
 // ServeHTTPOn serves HTTP on the listener until Shutdown has returned, and then returns
@@ -75,7 +77,7 @@ func (s *Server) ServeHTTPOn(l net.Listener, config HTTPConfig) error {
 		IdleTimeout:       keepAliveTime,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug),
-		ConnState:         newHTTPLimit(max(min(httpConnections, maxFiles()/4), 2)).state,
+		ConnState:         newHTTPLimit(mostHTTP()).state,
 	}
 	if s.config.TLS != nil {
 		config := s.config.TLS.Clone()
@@ -109,15 +111,17 @@ func (s *Server) HTTPHandler(config HTTPConfig) http.Handler {
 		server:  s,
 		config:  config,
 		filters: &filterGauges{store: s.store, most: max(config.Filters, 0)},
+		working: make(chan struct{}, max(min(httpRequests, mostHTTP()/5), 1)),
+		streams: max(min(httpStreams, mostHTTP()/2), 1),
 	}
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{s, h.filters}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
-	pages.Mount(mux, false)
+	pages.Mount(mux, true)
+	mux.Handle("GET /{$}", pages.Page("console", true))
 	mux.HandleFunc("GET /healthz", h.healthz)
 	mux.HandleFunc("GET /readyz", h.readyz)
 	mux.Handle("GET /metrics", h.private(promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4})))
-	mux.Handle("GET /api/filters", h.private(http.HandlerFunc(h.listFilters)))
 	if config.Profiling {
 		mux.Handle("GET /debug/pprof/", h.profile(pprof.Index))
 		mux.Handle("GET /debug/pprof/cmdline", h.profile(pprof.Cmdline))
@@ -125,8 +129,17 @@ func (s *Server) HTTPHandler(config HTTPConfig) http.Handler {
 		mux.Handle("GET /debug/pprof/symbol", h.profile(pprof.Symbol))
 		mux.Handle("GET /debug/pprof/trace", h.profile(pprof.Trace))
 	}
-	return h.checkHost(mux)
+	return h.checkHost(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasPrefix(r.URL.Path, "/api/") { // not by mux, which would clean the names in paths
+			h.serveAPI(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}))
 }
+
+// mostHTTP is the most HTTP connections that there are descriptors for.
+func mostHTTP() int { return max(min(httpConnections, maxFiles()/4), 2) }
 
 // checkHost refuses requests that name another host, and requests that a page of
 // another site made a browser send.
@@ -161,20 +174,11 @@ func (h *web) isOurs(host string) bool {
 
 // private requires a password, if one is set. The read-only password suffices.
 func (h *web) private(next http.Handler) http.Handler {
-	config := &h.server.config
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if config.Password != "" {
-			_, password, given := r.BasicAuth()
-			full := equalSecret([]byte(password), config.Password)
-			read := equalSecret([]byte(password), config.ReadOnlyPassword) && config.ReadOnlyPassword != ""
-			if given && !full && !read {
-				h.server.wrongPassword(r.RemoteAddr)
-			}
-			if !given || !full && !read {
-				w.Header().Set("WWW-Authenticate", `Basic realm="bloomery", charset="UTF-8"`)
-				http.Error(w, "send the server's password by basic authentication, with any user", http.StatusUnauthorized)
-				return
-			}
+		if _, err := h.accessOf(r); err != nil {
+			w.Header().Set("WWW-Authenticate", challenge)
+			http.Error(w, err.Error(), http.StatusUnauthorized)
+			return
 		}
 		next.ServeHTTP(w, r)
 	})
@@ -212,40 +216,4 @@ func (h *web) ready(ctx context.Context) error {
 		return fmt.Errorf("the store has committed nothing for %v", readyTime)
 	}
 	return err
-}
-
-// filterJSON is an entry of the list of filters.
-type filterJSON struct {
-	Name        string  `json:"name"` // as in the metrics
-	Kind        string  `json:"kind"`
-	Bytes       uint64  `json:"bytes"`
-	Items       uint64  `json:"items"`
-	Room        uint64  `json:"room"`
-	Layers      int     `json:"layers"`
-	Fill        float64 `json:"fill"`
-	Rate        float64 `json:"rate"`
-	PlannedRate float64 `json:"planned_rate"`
-	AgeSeconds  float64 `json:"age_seconds"` // age of fill and rates
-}
-
-// listFilters lists the filters that have metrics, the largest first, and the number of
-// all names.
-func (h *web) listFilters(w http.ResponseWriter, _ *http.Request) {
-	list := struct {
-		Names   int          `json:"names"`
-		Filters []filterJSON `json:"filters"`
-	}{h.server.nameCount(), []filterJSON{}}
-	rows := h.filters.refresh()
-	now := time.Now()
-	for _, row := range rows {
-		if row.reported.IsZero() {
-			continue // the next request reads it
-		}
-		list.Filters = append(list.Filters, filterJSON{
-			labelOf(row.name), row.info.Kind.String(), row.info.Bytes, row.info.Items, row.info.Room, len(row.info.Layers),
-			row.report.Fill, max(row.report.Rate, 0), row.report.Plan.Rate, now.Sub(row.reported).Seconds(),
-		})
-	}
-	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(list)
 }

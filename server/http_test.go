@@ -3,7 +3,6 @@ package server
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -65,7 +64,7 @@ func TestHTTPHosts(t *testing.T) {
 		{"notlocalhost", 403},
 		{"", 200}, // HTTP/1.0, which no browser speaks
 	} {
-		for _, path := range []string{"/healthz", "/metrics", "/api/filters"} {
+		for _, path := range []string{"/healthz", "/metrics", "/api/v1/filters"} {
 			code, body := get(open, path, func(r *http.Request) { r.Host = tt.host })
 			if code != tt.want {
 				t.Errorf("%s for host %q: %d %.80q, want %d", path, tt.host, code, body, tt.want)
@@ -106,8 +105,8 @@ func TestHTTPPassword(t *testing.T) {
 		{"/metrics", "default", "", 401},
 		{"/metrics", "default", "loo", 401},
 		{"/metrics", "all", "default", 401},
-		{"/api/filters", "", "", 401},
-		{"/api/filters", "default", "look", 200},
+		{"/api/v1/filters", "", "", 401},
+		{"/api/v1/filters", "default", "look", 200},
 		{"/debug/pprof/", "", "", 401},
 		{"/debug/pprof/", "default", "all", 200},
 		{"/other", "default", "all", 404},
@@ -233,42 +232,6 @@ func getCode(t *testing.T, url string) int {
 	defer response.Body.Close()
 	io.Copy(io.Discard, response.Body)
 	return response.StatusCode
-}
-
-func TestListFilters(t *testing.T) {
-	st := newFakeStore()
-	s := newQuiet(t, st, Config{})
-	for i, name := range []string{"small", "large", "middle\xff"} {
-		capacity := []uint64{100, 10_000, 1000}[i]
-		f, err := st.Create(t.Context(), name, store.Spec{Kind: store.RedisBloom, Capacity: capacity, Rate: 0.01, Growth: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := f.Add(t.Context(), [][]byte{[]byte("a"), []byte("b")}, make([]bool, 2)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	code, body := get(s.HTTPHandler(HTTPConfig{}), "/api/filters", nil)
-	if code != 200 {
-		t.Fatalf("%d %s", code, body)
-	}
-	var list struct {
-		Names   int
-		Filters []filterJSON
-	}
-	if err := json.Unmarshal([]byte(body), &list); err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, f := range list.Filters {
-		names = append(names, f.Name)
-		if f.Items != 2 || f.Fill <= 0 || f.Kind != "redisbloom" || f.AgeSeconds < 0 {
-			t.Errorf("%+v: want 2 items of redisbloom's kind, and bits", f)
-		}
-	}
-	if got := strings.Join(names, " "); got != `large "middle\xff" small` || list.Names != 3 {
-		t.Errorf("filters %s of %d names, want the largest first of 3", got, list.Names)
-	}
 }
 
 // talk sends inline commands to a server over TCP, each in a batch of its own, and

@@ -40,8 +40,10 @@ type Config struct {
 
 	Limits Limits
 
-	Version string       // version of this program, for INFO
-	Log     *slog.Logger // nil means slog.Default
+	Version    string // version of this program, for INFO
+	Durability string // what the store promises, in a word, for the API
+
+	Log *slog.Logger // nil means slog.Default
 }
 
 // Limits bound what each client can make the server hold. Zero fields mean those of
@@ -222,12 +224,28 @@ const (
 	limitBuffers
 	limitIdle
 	limitMemory
+	limitHTTPBody
+	limitHTTPKeys
+	limitHTTPRequests
+	limitHTTPStreams
+	limitHTTPShown
 	limitCount
 )
 
 // limitNames are the names of the flags, and the values of the label limit.
 var limitNames = [limitCount]string{"clients", "unauthenticated-bytes", "arguments", "item-bytes", "payload-bytes", "inline-bytes",
-	"key-bytes", "command-bytes", "output-bytes", "buffer-bytes", "idle", "memory"}
+	"key-bytes", "command-bytes", "output-bytes", "buffer-bytes", "idle", "memory",
+	"http-body-bytes", "http-keys", "http-requests", "http-streams", "http-shown"}
+
+// Limits of the API over HTTP, whose connections are limited to httpConnections. Streams
+// and requests in progress together leave some for /metrics and /healthz.
+const (
+	httpBodyBytes = 1 << 20
+	httpKeys      = 10_000
+	httpRequests  = 24
+	httpStreams   = 64
+	httpShown     = 100
+)
 
 // limitSuffix names a limit after the text of a refusal.
 func limitSuffix(l limit, most int) string {
@@ -282,6 +300,12 @@ func LimitTable() []LimitRow {
 			"beyond, the connection that holds the most is closed"},
 		limitIdle:   {Value: idle, What: "time without a command from a client; then the connection is closed"},
 		limitMemory: {Value: "none", What: "memory of all filters and values; beyond, the command is refused, and the error names the bytes needed"},
+
+		limitHTTPBody:     {Value: bytes(httpBodyBytes), What: "the body of a request to /api; beyond, it is refused"},
+		limitHTTPKeys:     {Value: strconv.Itoa(httpKeys), What: "keys in a request to /api; beyond, it is refused"},
+		limitHTTPRequests: {Value: strconv.Itoa(httpRequests), What: "requests to /api in progress; further ones are refused"},
+		limitHTTPStreams:  {Value: strconv.Itoa(httpStreams), What: "streams of /api/v1/events; further ones are refused"},
+		limitHTTPShown:    {Value: strconv.Itoa(httpShown), What: "filters in a stream of /api/v1/events; beyond, it is refused"},
 	}
 	for l := range rows {
 		rows[l].Name = limitNames[l]

@@ -62,6 +62,10 @@ type Server struct {
 
 	informed informed
 
+	rates   rates                                 // apirates.go
+	pulse   pulse                                 // apievents.go
+	watched atomic.Pointer[map[string]*keyCounts] // the filters that event streams show; nil: none
+
 	mu        sync.Mutex // guards the fields below
 	clients   map[int64]*Client
 	lastID    int64
@@ -105,6 +109,7 @@ func New(st store.Store, config Config) (*Server, error) {
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.filter.Store(&config.Filter)
 	s.limits.Store(&config.Limits)
+	s.pulse.server = s
 	s.commands = newTable()
 	s.metrics = newMetrics(s.commands)
 	s.groupNames()

@@ -1,9 +1,13 @@
 package store
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
-// Optional abilities of a [Store]. A server asks for them by type assertion, and
-// manages without those that a store lacks. [Local] has all of them but Remote.
+// Optional abilities of a [Store], or of its filters. A server asks for them by type
+// assertion, and manages without those that are lacking. [Local] has all of them but
+// Remote.
 
 // A Statistician counts the work it does to make adds durable.
 type Statistician interface {
@@ -46,6 +50,49 @@ type Remote interface {
 type Randomizer interface {
 	Random() (name string, ok bool)
 }
+
+// An Inspector is a [Filter] that shows its bits to people. Its methods return
+// ErrNotFound if the filter was dropped.
+type Inspector interface {
+	// Spans returns when each layer's generation began, and when its keys have
+	// expired, oldest first; nil if the filter has no generations.
+	Spans() ([]Span, error)
+
+	// Population divides a layer, counted from the oldest, 0, into equal parts, as many
+	// as asked for or fewer, and returns how many bits of each are set, and how many
+	// were read: all, or of a large layer a sample. They are empty if there is no such
+	// layer.
+	Population(layer, parts int) (set, read []uint64, err error)
+
+	// Place returns the hash of a key and where its bits lie.
+	Place(key []byte) (Place, error)
+}
+
+// A Span is the time of a layer of a window.
+type Span struct{ Starts, Expires time.Time }
+
+// A Place is where the bits of a key lie.
+type Place struct {
+	// Hash is one number, or of a RedisBloom filter two.
+	Hash []uint64
+
+	Layers []LayerPlace // oldest first
+}
+
+// A LayerPlace is where the bits of a key lie in a layer.
+type LayerPlace struct {
+	Block uint64     // of 512 bytes; in a RedisBloom filter, which has none, 0
+	Lines []int      // of the block's 64-byte lines, those two that have the bits
+	Bits  []BitPlace // counted from the layer's first
+}
+
+// A BitPlace is a bit of a key, and whether it is set.
+type BitPlace struct {
+	At  uint64
+	Set bool
+}
+
+var _ Inspector = (*value)(nil)
 
 var _ interface {
 	Store

@@ -275,6 +275,9 @@ func (o *serveOptions) serve(cmd *cobra.Command, filters store.Store, config ser
 		config.Loops = max(cpus/2, 1) // one for every two CPUs: see server.Config
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(cpus + spareThreads))
+	if config.Durability = o.durability; o.data == "" && !o.store.used() {
+		config.Durability = "memory"
+	}
 	s, err := server.New(filters, config)
 	if err != nil {
 		return err

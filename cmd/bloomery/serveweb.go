@@ -29,7 +29,7 @@ const noHTTP = "off"
 
 func (o *webOptions) add(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&o.address, "http", "127.0.0.1:6381", "the `ADDRESS` for /metrics, /healthz and /readyz over HTTP; off: none")
+	f.StringVar(&o.address, "http", "127.0.0.1:6381", "the `ADDRESS` for the console, /api/v1, /metrics, /healthz and /readyz over HTTP; off: none")
 	f.StringSliceVar(&o.config.Hosts, "http-host", nil, "without a password: also accept HTTP requests for the host `NAME`")
 	f.IntVar(&o.config.Filters, "metrics-filters", server.DefaultHTTPFilters, "the `N` largest filters have metrics of their own; 0: none")
 	f.BoolVar(&o.config.Profiling, "pprof", false, "serve profiles of this process under /debug/pprof")

@@ -1,7 +1,8 @@
 // Command commands prints the tables of docs/commands.md, from the server's own table of
-// commands:
+// commands, and that of docs/http.md, from its table of routes:
 //
 //	go run ./internal/commands GROUP
+//	go run ./internal/commands http
 package main
 
 import (
@@ -16,6 +17,10 @@ func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "commands: want the name of a group of commands, such as connection")
 		os.Exit(2)
+	}
+	if os.Args[1] == "http" {
+		printRoutes()
+		return
 	}
 	fmt.Println("| command | since | does |")
 	fmt.Println("|---|---|---|")
@@ -36,6 +41,19 @@ func main() {
 	if printed == 0 {
 		fmt.Fprintf(os.Stderr, "commands: no command is of the group %q\n", os.Args[1])
 		os.Exit(1)
+	}
+}
+
+// printRoutes prints the routes of the API over HTTP.
+func printRoutes() {
+	fmt.Println("| request | password | does |")
+	fmt.Println("|---|---|---|")
+	for _, row := range server.Routes() {
+		needs := "read"
+		if row.Full {
+			needs = "full"
+		}
+		fmt.Printf("| %s | %s | %s |\n", code(row.Method+" "+row.Path), needs, cell(row.Summary))
 	}
 }
 

@@ -64,6 +64,8 @@ func start() {
 type tab struct {
 	t        *testing.T
 	ctx      context.Context
+	refusals bool // requests that are refused are no problem
+
 	mu       sync.Mutex
 	problems []string // which fail the test when it ends
 }
@@ -122,7 +124,7 @@ func (b *tab) listen(event any) {
 			b.problems = append(b.problems, text)
 		}
 	case *log.EventEntryAdded:
-		if e.Entry.Level == "error" {
+		if e.Entry.Level == "error" && !(b.refusals && e.Entry.Source == "network") {
 			b.problems = append(b.problems, "the browser logs an error: "+e.Entry.Text+" "+e.Entry.URL)
 		}
 	}
