@@ -23,7 +23,7 @@ RACETIME  ?= 40m#     the same with the race detector, which is several times sl
 # The stages of `make test` run in order, even with -j, so that their outputs do not
 # mix.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all tools compiler redis node npm chromium fmt vet 32-bit unit race purego browser screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all tools compiler redis node npm chromium fmt vet 32-bit unit race purego browser accessible screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -113,7 +113,12 @@ purego:
 # the browser.
 browser: chromium ## tests what browsers run, in Chromium, which it installs
 	@echo "== go test in web/browser"
-	@cd web/browser && $(GO) test -timeout $(TIMEOUT) ./...
+	@cd web/browser && $(GO) test -timeout $(TIMEOUT) -skip '$(AXE)' ./...
+
+# AXE are the tests that look at every page in each width, theme and language.
+AXE = EveryPage|Accessible|ConsolePictures
+accessible: chromium npm ## looks with axe-core at every page in each width, theme and language
+	@cd web/browser && $(GO) test -count 1 -timeout $(TIMEOUT) -run '$(AXE)' -v .
 
 screenshots: chromium ## draws the pictures of the pages in docs/
 	@cd web/browser && $(GO) test -count 1 -run 'TestPictures$$' . -pictures "$(CURDIR)/docs"
@@ -137,7 +142,7 @@ purego-all: ## runs all tests of all packages without assembly
 	@BLOOMERY_TESTS=all $(GO) test -tags purego -timeout $(TIMEOUT) $(CODE)
 
 # In this order, even with -j, because of .NOTPARALLEL. Takes about two hours.
-test-all: test bench-test race-all purego-all other-processors rates power-simulated failover cluster-demo fuzz ## for nightly runs: make test, the tests of bench/, then all tests with the race detector and in pure Go, other processors, the full rate grid, power cuts, failing clusters, and every fuzz target
+test-all: test accessible bench-test race-all purego-all other-processors rates power-simulated failover cluster-demo fuzz ## for nightly runs: make test, axe-core, the tests of bench/, then all tests with the race detector and in pure Go, other processors, the full rate grid, power cuts, failing clusters, and every fuzz target
 
 # arm64 and s390x fuse floating-point operations, and s390x is big-endian. The small
 # packages run all their tests. 386 has the stage 32-bit: Go programs crash in

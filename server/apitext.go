@@ -88,5 +88,6 @@ func finite(x float64) *float64 {
 	if math.IsInf(x, 0) || math.IsNaN(x) {
 		return nil
 	}
+	x += 0 // -0, of an empty filter, becomes 0
 	return &x
 }

@@ -17,10 +17,12 @@ import (
 var files embed.FS
 
 // policy is the pages' Content-Security-Policy. They load nothing but what is in this
-// package, and have no script or style in their HTML. The one exception: the playground
-// reads a block of a file by HTTP Range from an address that the reader types, which may
-// be any.
-const policy = "default-src 'self'; connect-src *; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+// package, and have no script or style in their HTML. The one exception is the playground,
+// which reads a block of a file by HTTP Range from an address that the reader types.
+const (
+	policy     = "default-src 'self'; img-src 'self' data:; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+	policyPlay = policy + "; connect-src *"
+)
 
 // contentTypes are fixed here, because package mime reads the system's tables.
 var contentTypes = map[string]string{
@@ -71,6 +73,9 @@ func serve(w http.ResponseWriter, r *http.Request, name string, body []byte) {
 	tag := `"` + hex.EncodeToString(sum[:12]) + `"`
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
+	if name == "play.html" {
+		h.Set("Content-Security-Policy", policyPlay)
+	}
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Cache-Control", "no-cache")

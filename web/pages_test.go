@@ -39,8 +39,9 @@ func TestPages(t *testing.T) {
 		if w.Code != http.StatusOK || h.Get("Content-Type") != want || w.Body.Len() == 0 {
 			t.Errorf("%s: %d, %q, %d bytes", target, w.Code, h.Get("Content-Type"), w.Body.Len())
 		}
-		if !strings.Contains(h.Get("Content-Security-Policy"), "default-src 'self'") || strings.Contains(h.Get("Content-Security-Policy"), "unsafe") {
-			t.Errorf("%s: policy %q", target, h.Get("Content-Security-Policy"))
+		policy := h.Get("Content-Security-Policy")
+		if !strings.Contains(policy, "default-src 'self'") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "*") != (target == "/play") {
+			t.Errorf("%s: policy %q", target, policy)
 		}
 		if h.Get("X-Content-Type-Options") != "nosniff" || h.Get("ETag") == "" {
 			t.Errorf("%s: %v", target, h)

@@ -8,6 +8,7 @@ import (
 // TestConsoleAccessible: axe-core finds nothing to complain about in the console's list,
 // a filter's page and a dialogue.
 func TestConsoleAccessible(t *testing.T) {
+	t.Parallel()
 	source := axe(t)
 	c := startConsole(t)
 	c.fill()

@@ -5,6 +5,7 @@ import "testing"
 // TestConsolePictures takes pictures of the console, wide and narrow, light and dark, in
 // both languages, and checks that nothing is wider than the page.
 func TestConsolePictures(t *testing.T) {
+	t.Parallel()
 	c := startConsole(t)
 	c.fill()
 	b := newTab(t)

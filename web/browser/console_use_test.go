@@ -42,6 +42,7 @@ func oneIn(rate float64) string {
 // TestConsoleList compares the rows with the API, sorts, searches, and goes through the
 // list by the keyboard.
 func TestConsoleList(t *testing.T) {
+	t.Parallel()
 	c := startConsole(t)
 	c.fill()
 	b := newTab(t)
@@ -121,6 +122,7 @@ func TestConsoleList(t *testing.T) {
 
 // TestConsoleFilter compares a filter's page with the API, and uses every control of it.
 func TestConsoleFilter(t *testing.T) {
+	t.Parallel()
 	c := startConsole(t)
 	c.fill()
 	b := newTab(t)
@@ -195,6 +197,7 @@ func TestConsoleFilter(t *testing.T) {
 
 // TestConsoleLive watches the page while a client adds and looks up keys.
 func TestConsoleLive(t *testing.T) {
+	t.Parallel()
 	c := startConsole(t)
 	c.say("BF.RESERVE live 0.001 100000", "BF.RESERVE idle 0.001 100")
 	b := newTab(t)
@@ -225,6 +228,7 @@ func TestConsoleLive(t *testing.T) {
 // TestConsolePassword enters wrong and right passwords, and changes something with the
 // full one.
 func TestConsolePassword(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"full", "look"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(name+" word"), 0o600); err != nil {
@@ -307,6 +311,7 @@ func TestConsoleTenThousand(t *testing.T) {
 
 // TestConsoleReconnects stops the server under an open console, and starts it again.
 func TestConsoleReconnects(t *testing.T) {
+	t.Parallel()
 	c := startConsole(t)
 	c.say("BF.RESERVE kept 0.001 1000")
 	b := newTab(t)
@@ -323,6 +328,7 @@ func TestConsoleReconnects(t *testing.T) {
 
 // TestConsoleNames opens filters whose names are no plain text.
 func TestConsoleNames(t *testing.T) {
+	t.Parallel()
 	c := startConsole(t)
 	c.say(`BF.RESERVE "\xff\x00" 0.01 100`, `BF.RESERVE ".." 0.01 100`, `BF.RESERVE "" 0.01 100`, `BF.RESERVE "a/b?c#d%20&e" 0.01 100`, `BF.RESERVE "<b>x</b>" 0.01 100`)
 	b := newTab(t)
@@ -343,6 +349,7 @@ func TestConsoleNames(t *testing.T) {
 
 // TestConsoleIsSafe checks the page's policy, and that its parts have names.
 func TestConsoleIsSafe(t *testing.T) {
+	t.Parallel()
 	c := startConsole(t)
 	c.fill()
 	answer, err := http.Get(c.url + "/")

@@ -209,6 +209,7 @@ func every(t *testing.T, widths []int64, test func(b *tab, name string, width in
 
 // TestCatalogues: each text exists in both languages, with the same {names}.
 func TestCatalogues(t *testing.T) {
+	t.Parallel()
 	b := newTab(t)
 	b.open(servePages(t, nil) + "/play")
 	b.ready()
@@ -237,6 +238,7 @@ func TestCatalogues(t *testing.T) {
 // TestChoices: language and colours change by their buttons, and are kept in links and in
 // the browser.
 func TestChoices(t *testing.T) {
+	t.Parallel()
 	b := newTab(t)
 	b.look(1280, "light")
 	address := servePages(t, nil)

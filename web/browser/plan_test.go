@@ -79,6 +79,7 @@ func grid() (all []planned) {
 
 // TestPlansEqual: the page's plans and rates are the library's, to the last bit.
 func TestPlansEqual(t *testing.T) {
+	t.Parallel()
 	all := grid()
 	b := newTab(t)
 	b.open(servePages(t, map[string]http.Handler{"/grid": asJSON(all)}) + "/blank")
@@ -155,6 +156,7 @@ const ofPage = `
 // TestPlanCommand: what the page computes and tells to paste is what `bloomery plan`
 // prints, for every layout.
 func TestPlanCommand(t *testing.T) {
+	t.Parallel()
 	program := bloomery(t)
 	b := newTab(t)
 	b.open(servePages(t, nil) + "/blank")
@@ -210,6 +212,7 @@ var row = regexp.MustCompile(`^(\S+(?: \S+)*)  +(.+)$`)
 
 // TestPlanPage: the page shows what `bloomery plan` prints, row for row.
 func TestPlanPage(t *testing.T) {
+	t.Parallel()
 	names := map[string]string{
 		"keys": "keys", "rate": "rate", "bits": "bits", "bits set per key": "probes", "memory": "memory", "bits per key": "bits_per_key",
 		"over the optimum": "overhead", "at twice the keys": "double", "cache lines read": "lines", "file": "file",
@@ -267,6 +270,7 @@ func TestPlanPage(t *testing.T) {
 
 // TestLetters: two letters are held, and the third follows; the address keeps them.
 func TestLetters(t *testing.T) {
+	t.Parallel()
 	b := newTab(t)
 	b.look(1280, "light")
 	b.open(servePages(t, nil) + "/plan#lang=en")
@@ -320,6 +324,7 @@ func TestLetters(t *testing.T) {
 
 // TestCards: a layout is chosen by its card, by mouse and by keyboard.
 func TestCards(t *testing.T) {
+	t.Parallel()
 	b := newTab(t)
 	b.look(1280, "light")
 	b.open(servePages(t, nil) + "/plan#n=1e6&p=1%25&lang=en")
@@ -350,6 +355,7 @@ func TestCards(t *testing.T) {
 
 // TestPlanCharts: the charts have readings for the arrow keys, and tables.
 func TestPlanCharts(t *testing.T) {
+	t.Parallel()
 	b := newTab(t)
 	b.look(1280, "light")
 	b.open(servePages(t, nil) + "/plan#n=1e7&p=0.1%25&lang=en")

@@ -61,6 +61,7 @@ func must[F any](f F, err error) F {
 
 // TestPlayBits: the bits of the playground's filters are the library's.
 func TestPlayBits(t *testing.T) {
+	t.Parallel()
 	all := words(1500)
 	b := newTab(t)
 	b.open(servePages(t, map[string]http.Handler{"/words": asJSON(all)}) + "/blank")
@@ -136,6 +137,7 @@ func countsOf(section string) (counts []int) {
 // and removals of members, of strangers that are refused and of strangers that are not;
 // so are the words that are lost then.
 func TestPlayCounting(t *testing.T) {
+	t.Parallel()
 	all := words(1500)
 	members, strangers := all[:900], all[900:]
 	f := must(bloom.Config{Keys: 1000, Bits: 4096, Probes: 4}.NewCounting())
@@ -208,6 +210,7 @@ func (b *tab) contains(selector string, wants ...string) {
 
 // TestCulprits: the page opens with a false positive, and names who caused it.
 func TestCulprits(t *testing.T) {
+	t.Parallel()
 	b := playground(t, "")
 	f := must(classic.Config{Bits: 64, Probes: 2}.New())
 	f.AddString("kiwi")
@@ -228,6 +231,7 @@ func TestCulprits(t *testing.T) {
 // TestWords: words are added by Enter, counted and kept in the address; facts are the
 // library's.
 func TestWords(t *testing.T) {
+	t.Parallel()
 	b := playground(t, "&layout=classic&m=200&k=4")
 	f := must(classic.Config{Bits: 200, Probes: 4}.New())
 	for _, word := range []string{"alpha", "beta", "日本語", "alpha"} {
@@ -262,6 +266,7 @@ func TestWords(t *testing.T) {
 // TestMeasured: the measured rate agrees with the formula, within five sigmas, in every
 // layout, after a thousand words.
 func TestMeasured(t *testing.T) {
+	t.Parallel()
 	b := playground(t, "")
 	for _, state := range []string{"layout=classic&m=4096&k=3", "layout=paired&m=4096&k=4", "layout=split&m=4096", "layout=counting&k=2", "layout=scalable", "layout=window"} {
 		var got []float64
@@ -286,6 +291,7 @@ func TestMeasured(t *testing.T) {
 // TestCells: the arrow keys move over the bits and name their words, and so does the
 // pointer.
 func TestCells(t *testing.T) {
+	t.Parallel()
 	b := playground(t, "&layout=classic&m=64&k=2&w=kiwi,plum")
 	var focused bool
 	b.run(`document.querySelector("#bits").focus(); return true`, &focused)
@@ -305,6 +311,7 @@ func TestCells(t *testing.T) {
 
 // TestSteps: the way of a word is shown step by step.
 func TestSteps(t *testing.T) {
+	t.Parallel()
 	b := playground(t, "&layout=paired&m=4096&k=6&w=kiwi&q=kiwi")
 	arrows := func() (n int) {
 		b.run(`return document.querySelectorAll("#arrows path").length`, &n)
@@ -328,6 +335,7 @@ func TestSteps(t *testing.T) {
 
 // TestLayouts: a change of layout, m or k keeps the words.
 func TestLayouts(t *testing.T) {
+	t.Parallel()
 	b := playground(t, "&w=kiwi,plum")
 	for _, layout := range []string{"paired", "split", "counting", "scalable", "window", "classic"} {
 		b.click("[data-layout=" + layout + "]")
@@ -348,6 +356,7 @@ func TestLayouts(t *testing.T) {
 
 // TestGenerations: words of a window are forgotten after five turns.
 func TestGenerations(t *testing.T) {
+	t.Parallel()
 	b := playground(t, "&layout=window&w=kiwi")
 	for range 5 {
 		b.write("#word", "kiwi")
@@ -362,6 +371,7 @@ func TestGenerations(t *testing.T) {
 
 // TestLessons: every lesson goes to its end, in both languages, and shows what it says.
 func TestLessons(t *testing.T) {
+	t.Parallel()
 	b := playground(t, "")
 	ends := map[string][]string{
 		"culprits": {"pineapple", "kiwi, plum"},
@@ -413,6 +423,7 @@ func TestLessons(t *testing.T) {
 
 // TestFalseNegatives: a stranger that is removed takes words with it, and they are named.
 func TestFalseNegatives(t *testing.T) {
+	t.Parallel()
 	b := playground(t, "&layout=counting&k=4&r=1000")
 	b.click("#stranger")
 	b.contains("#verdict", "false positive")
@@ -432,6 +443,7 @@ func TestFalseNegatives(t *testing.T) {
 
 // TestFile: a file is judged as the library judges it, dropped on the page and by Range.
 func TestFile(t *testing.T) {
+	t.Parallel()
 	golden := http.StripPrefix("/golden/", http.FileServer(http.Dir(filepath.Join(root, "testdata", "golden"))))
 	b := newTab(t)
 	b.look(1280, "light")

@@ -67,6 +67,7 @@ func halves(t *testing.T, keys [][]byte, test func(t *testing.T, b *tab, c webte
 // TestGolden: the browser answers as the library does, for every golden file, which it
 // opens as a File, the way a page gets it.
 func TestGolden(t *testing.T) {
+	t.Parallel()
 	keys := webtest.Keys(100_000)
 	halves(t, keys, func(t *testing.T, b *tab, c webtest.Case) {
 		var got string
@@ -81,6 +82,7 @@ func TestGolden(t *testing.T) {
 
 // TestRange: the same by HTTP Range, and from a File that is not loaded.
 func TestRange(t *testing.T) {
+	t.Parallel()
 	keys := webtest.Keys(16)
 	halves(t, keys, func(t *testing.T, b *tab, c webtest.Case) {
 		var got struct {

@@ -15,6 +15,7 @@ var (
 // TestPictures draws the README's pictures. They depend on the fonts of the machine, so
 // only make screenshots keeps them.
 func TestPictures(t *testing.T) {
+	t.Parallel()
 	dir := *pictures
 	if dir == "" {
 		dir = t.TempDir()
