@@ -29,7 +29,7 @@ func waitFor(t *testing.T, done func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatal("it did not happen within 10 s")
+			t.Fatal("it did not happen within a minute")
 		}
 	}
 }
