@@ -131,6 +131,13 @@ var storedKinds = []storedKind{
 		},
 		func(path string) (kept, error) { return orError(bloom.LoadExceptions(path)) },
 		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadExceptions(r, limit)) },
+	}, {
+		"Cuckoo",
+		func(t *testing.T, secret []byte) kept {
+			return must[*bloom.Cuckoo](t)(bloom.CuckooConfig{Keys: 500, Growth: 2, Secret: secret}.New())
+		},
+		func(path string) (kept, error) { return orError(bloom.LoadCuckoo(path)) },
+		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadCuckoo(r, limit)) },
 	},
 }
 
