@@ -21,7 +21,7 @@
 //	n not known                   a set that grows          [Scalable]   about half more bits
 //	an endless stream             the last hour or day      [Window]     about half more keys' room
 //	keys that leave again         Remove                    [Counting]   four times the bits
-//	the same, and little memory   Remove, 1 in 30 wrong     [Cuckoo]     about the bits of a Filter
+//	the same, and little memory   Remove, 1 in 30 wrong     [Cuckoo]     one or two bytes per key
 //	a few harmful false positives these answered no         [Exceptions] those keys in memory
 //
 // [Cuckoo] is RedisBloom's cuckoo filter, slot for slot, and reads and writes its dumps.
