@@ -9,6 +9,7 @@ import (
 	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 	"github.com/bloomery/bloom/internal/rate"
+	"github.com/bloomery/bloom/internal/scheme"
 )
 
 // Cuckoo is RedisBloom's cuckoo filter, bit for bit: the same slots, answers and counts as
@@ -200,13 +201,21 @@ func cuckooPlan(keys, buckets uint64, size int) Plan {
 	return Plan{Keys: keys, Rate: rate.Cuckoo(keys, buckets), Bits: 8 * buckets * uint64(size), Probes: size, Blocks: buckets, Layout: Buckets}
 }
 
+// hashOf is [Hasher.Hash] with one call less for the default hash.
+func (f *Cuckoo) hashOf(key []byte) uint64 {
+	if f.id.Algorithm == Murmur64A {
+		return scheme.Murmur64A(key, f.id.Key)
+	}
+	return f.Hash(key)
+}
+
 // newest is the layer that was made last.
 func (f *Cuckoo) newest() *kernel.Cuckoo { return &f.layers[len(f.layers)-1] }
 
 // Add stores the fingerprint of key, once more if it is there already, and reports whether
 // the key is certainly new; see [Filter.Add]. If there is no room it answers false, and
 // Contains need not find the key: see [Cuckoo.Err].
-func (f *Cuckoo) Add(key []byte) bool { return f.AddHash(f.Hash(key)) }
+func (f *Cuckoo) Add(key []byte) bool { return f.AddHash(f.hashOf(key)) }
 
 // AddString is Add for a string.
 func (f *Cuckoo) AddString(key string) bool { return f.AddHash(f.HashString(key)) }
@@ -235,7 +244,7 @@ func (f *Cuckoo) Err() error { return f.err }
 //
 // The error wraps [ErrFull] if the filter is full and does not grow, [ErrLayers] if it has
 // grown as often as it may, or [ErrBudget]; or it is Grant's. Then nothing has changed.
-func (f *Cuckoo) Insert(key []byte) error { return f.InsertHash(f.Hash(key)) }
+func (f *Cuckoo) Insert(key []byte) error { return f.InsertHash(f.hashOf(key)) }
 
 // InsertHash is Insert for a hashed key; see [Filter.AddHash].
 func (f *Cuckoo) InsertHash(h uint64) error { return f.insert(kernel.NestOf(h)) }
@@ -243,7 +252,7 @@ func (f *Cuckoo) InsertHash(h uint64) error { return f.insert(kernel.NestOf(h)) 
 // InsertUnique stores the fingerprint of key unless the filter contains it, and reports
 // whether it did. It is CF.ADDNX. The error is Insert's.
 func (f *Cuckoo) InsertUnique(key []byte) (inserted bool, err error) {
-	return f.InsertUniqueHash(f.Hash(key))
+	return f.InsertUniqueHash(f.hashOf(key))
 }
 
 // InsertUniqueHash is InsertUnique for a hashed key; see [Filter.AddHash].
@@ -258,16 +267,22 @@ func (f *Cuckoo) InsertUniqueHash(h uint64) (inserted bool, err error) {
 
 // insert stores a fingerprint in the newest layer that has room for it.
 func (f *Cuckoo) insert(n kernel.Nest) error {
-	defer f.keepAlive()
 	if len(f.layers) >= MaxCuckooLayers {
 		return fmt.Errorf("%w: %d", ErrLayers, len(f.layers))
 	}
 	for i := len(f.layers) - 1; i >= 0; i-- {
 		if f.layers[i].Replace(n, 0, n.Fingerprint) {
 			f.stored++
+			f.keepAlive()
 			return nil
 		}
 	}
+	return f.squeeze(n)
+}
+
+// squeeze stores a fingerprint whose buckets are full.
+func (f *Cuckoo) squeeze(n kernel.Nest) error {
+	defer f.keepAlive()
 	for !f.newest().Kick(n, f.config.Iterations) {
 		if f.config.NonScaling {
 			return fmt.Errorf("%w: there is no room for the key in %d slots, of which %d are in use", ErrFull, f.slots(), f.stored)
@@ -286,7 +301,7 @@ func (f *Cuckoo) insert(n kernel.Nest) error {
 // Remove removes one copy of key and reports whether there was one. A key that the filter
 // does not contain is refused: nothing changes. A key that was never added but is found by
 // mistake is not refused, and removing it may lose another key: see [Cuckoo]. It is CF.DEL.
-func (f *Cuckoo) Remove(key []byte) bool { return f.RemoveHash(f.Hash(key)) }
+func (f *Cuckoo) Remove(key []byte) bool { return f.RemoveHash(f.hashOf(key)) }
 
 // RemoveString is Remove for a string.
 func (f *Cuckoo) RemoveString(key string) bool { return f.RemoveHash(f.HashString(key)) }
@@ -296,13 +311,13 @@ func (f *Cuckoo) RemoveUint64(key uint64) bool { return f.RemoveHash(f.integer(k
 
 // RemoveHash is Remove for a hashed key; see [Filter.AddHash].
 func (f *Cuckoo) RemoveHash(h uint64) bool {
-	defer f.keepAlive()
 	nest := kernel.NestOf(h)
 	for i := len(f.layers) - 1; ; i-- {
 		if f.layers[i].Replace(nest, nest.Fingerprint, 0) {
 			break
 		}
 		if i == 0 {
+			f.keepAlive()
 			return false
 		}
 	}
@@ -311,12 +326,13 @@ func (f *Cuckoo) RemoveHash(h uint64) bool {
 	if len(f.layers) > 1 && float64(f.removed) > float64(f.stored)*compactAbove {
 		f.compact(false)
 	}
+	f.keepAlive()
 	return true
 }
 
 // Contains reports whether key is probably in the filter. False is certain if only keys
 // that had been added were removed, and every add had room. It is CF.EXISTS.
-func (f *Cuckoo) Contains(key []byte) bool { return f.ContainsHash(f.Hash(key)) }
+func (f *Cuckoo) Contains(key []byte) bool { return f.ContainsHash(f.hashOf(key)) }
 
 // ContainsString is Contains for a string.
 func (f *Cuckoo) ContainsString(key string) bool { return f.ContainsHash(f.HashString(key)) }
@@ -346,7 +362,7 @@ func (f *Cuckoo) contains(n kernel.Nest) bool {
 // and buckets with others. Never less, but if both buckets of a key are the same one, its
 // copies there count twice, as they do for CF.COUNT. That happens in layers of up to 128
 // buckets.
-func (f *Cuckoo) Count(key []byte) int { return f.CountHash(f.Hash(key)) }
+func (f *Cuckoo) Count(key []byte) int { return f.CountHash(f.hashOf(key)) }
 
 // CountString is Count for a string.
 func (f *Cuckoo) CountString(key string) int { return f.CountHash(f.HashString(key)) }
