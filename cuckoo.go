@@ -28,10 +28,10 @@ import (
 //
 // A key whose buckets are both full moves other fingerprints to make room. If that fails,
 // the filter gets another layer, a table like the first or Growth times as large as the one
-// before. A lookup searches all of them. RedisBloom's defaults make large filters grow when
-// a third of their slots are in use, as soon as a few keys have one fingerprint and the same
-// buckets. With a BucketSize of 4 and 500 Iterations it is nineteen twentieths:
-// docs/maths.md has the table.
+// before. A lookup searches all of them. RedisBloom's defaults make a filter of a million
+// slots grow when less than half of them are in use: as soon as a few keys have one
+// fingerprint and the same buckets. With a BucketSize of 4 and 500 Iterations it is more than
+// nine tenths: docs/maths.md has the table.
 //
 // There are at most [MaxCuckooLayers]; then, or if the filter may not grow, adds fail:
 // [Cuckoo.Add] answers false, and [Cuckoo.Err] returns the reason; [Cuckoo.Insert] returns

@@ -7,6 +7,7 @@
 //	go run ./internal/tables tightening bits per key of a chain, by series of rates
 //	go run ./internal/tables growing    a Scalable next to filters planned for n
 //	go run ./internal/tables windows    bits per key of a Window, by generations
+//	go run ./internal/tables cuckoo     how full a Cuckoo is when it grows
 package main
 
 import (
@@ -26,9 +27,9 @@ const manyKeys = 10_000_000
 
 func main() {
 	tables := map[string]func(){"overhead": overhead, "textbook": textbook, "layouts": layouts, "overfill": overfill,
-		"tightening": tightening, "growing": growing, "windows": windows}
+		"tightening": tightening, "growing": growing, "windows": windows, "cuckoo": cuckoo}
 	if len(os.Args) != 2 || tables[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: go run ./internal/tables overhead|textbook|layouts|overfill|tightening|growing|windows")
+		fmt.Fprintln(os.Stderr, "usage: go run ./internal/tables overhead|textbook|layouts|overfill|tightening|growing|windows|cuckoo")
 		os.Exit(2)
 	}
 	tables[os.Args[1]]()
