@@ -92,6 +92,13 @@ var storedKinds = []storedKind{
 		func(path string) (kept, error) { return orError(bloom.LoadCounting(path)) },
 		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadCounting(r, limit)) },
 	}, {
+		"Cuckoo",
+		func(t *testing.T, secret []byte) kept {
+			return must[*bloom.Cuckoo](t)(bloom.CuckooConfig{Keys: 500, Growth: 2, Secret: secret}.New())
+		},
+		func(path string) (kept, error) { return orError(bloom.LoadCuckoo(path)) },
+		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadCuckoo(r, limit)) },
+	}, {
 		"Classic",
 		func(t *testing.T, secret []byte) kept {
 			return must[*classic.Filter](t)(classic.Config{Keys: 3000, Rate: 0.01, Secret: secret}.New())
@@ -131,13 +138,6 @@ var storedKinds = []storedKind{
 		},
 		func(path string) (kept, error) { return orError(bloom.LoadExceptions(path)) },
 		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadExceptions(r, limit)) },
-	}, {
-		"Cuckoo",
-		func(t *testing.T, secret []byte) kept {
-			return must[*bloom.Cuckoo](t)(bloom.CuckooConfig{Keys: 500, Growth: 2, Secret: secret}.New())
-		},
-		func(path string) (kept, error) { return orError(bloom.LoadCuckoo(path)) },
-		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadCuckoo(r, limit)) },
 	},
 }
 
