@@ -51,7 +51,7 @@ func TestCuckooRateIsExact(t *testing.T) {
 			t.Fatal(err)
 		}
 		buckets := first.Blocks // of the newest layer
-		for range f.Layers() - 1 {
+		for range f.LayerCount() - 1 {
 			buckets *= uint64(f.Config().Growth)
 		}
 		found := 0
@@ -64,7 +64,7 @@ func TestCuckooRateIsExact(t *testing.T) {
 		}
 		want := float64(found) / float64(255*buckets)
 		if r := f.Report(); math.Abs(r.Rate-want) > 1e-12 || r.RateError != 0 {
-			t.Errorf("%+v: of %d pairs %d are found in %d layers, a rate of %v; the report says %v ± %v", tt.config, 255*buckets, found, f.Layers(), want, r.Rate, r.RateError)
+			t.Errorf("%+v: of %d pairs %d are found in %d layers, a rate of %v; the report says %v ± %v", tt.config, 255*buckets, found, f.LayerCount(), want, r.Rate, r.RateError)
 		}
 	}
 }

@@ -79,7 +79,7 @@ func TestCuckooVerbs(t *testing.T) {
 	if !f.ContainsString("d") || f.Len() != 5 || f.Removed() != 6 {
 		t.Errorf("%d keys are left after %d removals", f.Len(), f.Removed())
 	}
-	if f.Compact(); f.Removed() != 0 || f.Len() != 5 || f.Layers() != 1 {
+	if f.Compact(); f.Removed() != 0 || f.Len() != 5 || f.LayerCount() != 1 {
 		t.Errorf("after Compact %d removals are counted", f.Removed())
 	}
 	if !strings.Contains(f.String(), fmt.Sprint(f.Bytes())) || f.HashIdentity().Algorithm != bloom.SipHash {
@@ -164,8 +164,8 @@ func TestCuckooFull(t *testing.T) {
 		if tt.config.Growth > 1 {
 			continue
 		}
-		if !errors.Is(f.Err(), tt.want) || f.Layers() != tt.layers {
-			t.Errorf("%+v: %v after %d keys in %d layers, want %v in %d", tt.config, f.Err(), f.Len(), f.Layers(), tt.want, tt.layers)
+		if !errors.Is(f.Err(), tt.want) || f.LayerCount() != tt.layers {
+			t.Errorf("%+v: %v after %d keys in %d layers, want %v in %d", tt.config, f.Err(), f.Len(), f.LayerCount(), tt.want, tt.layers)
 		}
 		if tt.want != bloom.ErrLayers && f.Report().Fill < 0.8 {
 			t.Errorf("%+v: full at %v", tt.config, f.Report().Fill)
@@ -179,7 +179,7 @@ func TestCuckooFull(t *testing.T) {
 		if f.Err() == nil {
 			t.Errorf("%+v: the error is forgotten", tt.config)
 		}
-		if f.Clear(); f.Err() != nil || f.Len() != 0 || f.Layers() != 1 || f.Report().Fill != 0 || f.ContainsString("more") {
+		if f.Clear(); f.Err() != nil || f.Len() != 0 || f.LayerCount() != 1 || f.Report().Fill != 0 || f.ContainsString("more") {
 			t.Errorf("%+v: Clear leaves %v", tt.config, f)
 		}
 	}
@@ -241,7 +241,7 @@ func TestCuckooNoAllocations(t *testing.T) {
 		for i := range uint64(300_000) { // so that adds kick
 			f.AddUint64(i)
 		}
-		layers := f.Layers()
+		layers := f.LayerCount()
 		key, text := []byte("https://example.org/a/page"), "https://example.org/a/page"
 		keys, answers := [][]byte{key, key, key}, make([]bool, 3)
 		texts, hashes := []string{text, text, text}, []uint64{1, 2, 3}
@@ -270,8 +270,8 @@ func TestCuckooNoAllocations(t *testing.T) {
 				t.Errorf("%d slots in a bucket: %s allocates %v times", size, name, n)
 			}
 		}
-		if f.Layers() != layers {
-			t.Errorf("%d slots in a bucket: it has grown to %d layers, so that allocations are no wonder", size, f.Layers())
+		if f.LayerCount() != layers {
+			t.Errorf("%d slots in a bucket: it has grown to %d layers, so that allocations are no wonder", size, f.LayerCount())
 		}
 	}
 }
@@ -388,10 +388,10 @@ func TestCuckooModel(t *testing.T) {
 			if err == nil {
 				m.times[key]++
 				m.stored++
-				most = max(most, m.filter.Layers())
+				most = max(most, m.filter.LayerCount())
 				return true
 			}
-			full := config.NonScaling && errors.Is(err, bloom.ErrFull) || m.filter.Layers() == bloom.MaxCuckooLayers && errors.Is(err, bloom.ErrLayers)
+			full := config.NonScaling && errors.Is(err, bloom.ErrFull) || m.filter.LayerCount() == bloom.MaxCuckooLayers && errors.Is(err, bloom.ErrLayers)
 			if !full || !m.filter.Equal(before) {
 				t.Fatalf("key %d is refused: %v", key, err)
 			}
@@ -446,22 +446,22 @@ func TestCuckooModel(t *testing.T) {
 				}
 			},
 			"Remove many": func(t *rapid.T) {
-				first, layers := key.Draw(t, "first"), m.filter.Layers()
+				first, layers := key.Draw(t, "first"), m.filter.LayerCount()
 				for i := range rapid.Uint64Range(1, 200).Draw(t, "keys") {
 					for m.times[first+i] > 0 {
 						m.remove(t, first+i)
 					}
 				}
-				if m.filter.Layers() < layers {
+				if m.filter.LayerCount() < layers {
 					compacted++
 				}
 			},
 			"Compact": func(t *rapid.T) {
-				layers := m.filter.Layers()
+				layers := m.filter.LayerCount()
 				if m.filter.Compact(); m.filter.Removed() != 0 {
 					t.Fatal("removals are still counted")
 				}
-				if m.filter.Layers() < layers {
+				if m.filter.LayerCount() < layers {
 					compacted++
 				}
 			},
@@ -478,7 +478,7 @@ func TestCuckooModel(t *testing.T) {
 					t.Fatal("a clone differs")
 				}
 				m.filter.Clear()
-				if m.filter.Report().Fill != 0 || m.filter.Len() != 0 || m.filter.Layers() != 1 {
+				if m.filter.Report().Fill != 0 || m.filter.Len() != 0 || m.filter.LayerCount() != 1 {
 					t.Fatal("Clear left something")
 				}
 				m.filter = clone

@@ -186,8 +186,8 @@ func (f *Cuckoo) Len() uint64 { return f.stored }
 // Removed is how many keys were removed since the layers were last compacted.
 func (f *Cuckoo) Removed() uint64 { return f.removed }
 
-// Layers is how many layers there are, 1 to [MaxCuckooLayers].
-func (f *Cuckoo) Layers() int { return len(f.layers) }
+// LayerCount is how many layers there are, 1 to [MaxCuckooLayers].
+func (f *Cuckoo) LayerCount() int { return len(f.layers) }
 
 // Bytes is the memory of the slots of all layers.
 func (f *Cuckoo) Bytes() uint64 { return f.slots() }

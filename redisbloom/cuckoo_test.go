@@ -382,8 +382,8 @@ func TestCuckooGrant(t *testing.T) {
 	}
 	before := granted
 	c.Clear()
-	if c.Layers() != 1 || granted >= before {
-		t.Errorf("%d bytes are granted for %d layers, before Clear %d", granted, c.Layers(), before)
+	if c.LayerCount() != 1 || granted >= before {
+		t.Errorf("%d bytes are granted for %d layers, before Clear %d", granted, c.LayerCount(), before)
 	}
 	c.Close()
 	if granted != 0 {
@@ -493,14 +493,14 @@ func TestCuckooCompactKeepsOrder(t *testing.T) {
 	}
 	keys := []uint64{hash(p, 1), hash(q, 2), hash(p, 3), hash(q, 4), hash(p, 7)}
 	c.Compact()
-	if n := c.ContainsHashes(keys, nil); n != len(keys) || c.Layers() != 3 {
-		t.Errorf("%d of %d keys are left in %d layers", n, len(keys), c.Layers())
+	if n := c.ContainsHashes(keys, nil); n != len(keys) || c.LayerCount() != 3 {
+		t.Errorf("%d of %d keys are left in %d layers", n, len(keys), c.LayerCount())
 	}
 	if _, slots := c.ScanDump(1 + buckets); bytes.Count(slots, []byte{0}) != buckets {
 		t.Error("the layer in the middle was not emptied")
 	}
 	c.RemoveHash(keys[4]) // one removal in five: compacts by itself
-	if n := c.ContainsHashes(keys, nil); n < 4 || c.Layers() != 1 {
-		t.Errorf("%d of 4 keys are left in %d layers", n, c.Layers())
+	if n := c.ContainsHashes(keys, nil); n < 4 || c.LayerCount() != 1 {
+		t.Errorf("%d of 4 keys are left in %d layers", n, c.LayerCount())
 	}
 }

@@ -183,7 +183,7 @@ func describe(f *anyfile.File, verified bool) infoJSON {
 		saturated := k.Saturated()
 		v.Saturated, v.Bytes = &saturated, k.Bytes()
 	case *bloom.Cuckoo:
-		v.CuckooLayers = k.Layers()
+		v.CuckooLayers = k.LayerCount()
 	case *bloom.Exceptions:
 		n, bytes := k.Len(), k.Bytes()
 		v.Exceptions, v.ExceptionBytes = &n, &bytes

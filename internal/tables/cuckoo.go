@@ -24,7 +24,7 @@ func cuckoo() {
 				fill := 0.
 				for i := range uint64(filters) {
 					f := mustCuckoo(slots, size, iterations)
-					for key := i << 40; f.Layers() == 1; key++ {
+					for key := i << 40; f.LayerCount() == 1; key++ {
 						f.AddUint64(key)
 					}
 					fill += float64(f.Len()) / float64(slots) / filters
