@@ -10,7 +10,7 @@ import (
 )
 
 // Any is a filter of any kind: what [Filter], [Shared], [SplitBlock], [Counting],
-// [Scalable], [Window] and [Exceptions] have in common with each other and with the
+// [Cuckoo], [Scalable], [Window] and [Exceptions] have in common with each other and with the
 // filters of other programs. Use a type switch for the kind, and a type assertion for
 // methods that only some kinds have. A filter from [LoadAny], [ReadAny] or [OpenAny]
 // also has WriteTo, Save and all methods of [Hasher] and [Metadata].
@@ -68,6 +68,8 @@ func anyFrom(s *filterfile.File) (Any, error) {
 		return orNone(windowFrom(s, nil))
 	case filterfile.KindExceptions:
 		return orNone(exceptionsFrom(s))
+	case filterfile.KindCuckoo:
+		return orNone(cuckooFrom(s))
 	}
 	return nil, fmt.Errorf("%w: kind %d", ErrVersion, s.Kind) // filterfile has refused it
 }
@@ -93,6 +95,7 @@ const (
 	KindScalable   Kind = Kind(filterfile.KindScalable)   // [LoadScalable]
 	KindWindow     Kind = Kind(filterfile.KindWindow)     // [LoadWindow]
 	KindExceptions Kind = Kind(filterfile.KindExceptions) // [LoadExceptions]
+	KindCuckoo     Kind = Kind(filterfile.KindCuckoo)     // [LoadCuckoo]
 )
 
 // String is the type's name in lower case, such as "splitblock".

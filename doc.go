@@ -21,8 +21,10 @@
 //	n not known                   a set that grows          [Scalable]   about half more bits
 //	an endless stream             the last hour or day      [Window]     about half more keys' room
 //	keys that leave again         Remove                    [Counting]   four times the bits
+//	the same, and little memory   Remove, 1 in 30 wrong     [Cuckoo]     one or two bytes per key
 //	a few harmful false positives these answered no         [Exceptions] those keys in memory
 //
+// [Cuckoo] is RedisBloom's cuckoo filter, slot for slot, and reads and writes its dumps.
 // Two more set the bits of other programs: [SplitBlock] is Apache Parquet's
 // layout, one cache line per key, the fastest where p is 0.3% or more and too large
 // below. Package classic has the filter of the textbooks, any m and k, under a
@@ -85,7 +87,7 @@
 // anyone who knows the filter's seed can make keys that are false positives. For
 // strangers' keys set Config.Secret, which selects SipHash-2-4.
 //
-// Keys stay: only a Counting can remove them, and only a Window expires them.
+// Keys stay: only a Counting or a Cuckoo can remove them, and only a Window expires them.
 //
 // A filter does not hide keys that can be guessed: anyone who has an unkeyed filter can
 // try keys on it.

@@ -21,9 +21,14 @@ var (
 	// says how much.
 	ErrBudget = memory.ErrBudget
 
-	// ErrFull: a store limits a [Window], and its newest generation has as many keys
-	// as it may have; see [Inside].
-	ErrFull = errors.New("bloom: the window is full")
+	// ErrFull: a key was not added, because there is no room for it. Either a [Cuckoo]
+	// is full and does not grow; or a store limits a [Window], and its newest generation
+	// has as many keys as it may have, see [Inside].
+	ErrFull = errors.New("bloom: the filter is full")
+
+	// ErrLayers: a [Cuckoo] has [MaxCuckooLayers] layers, and takes no more keys until
+	// removals have made one of them superfluous.
+	ErrLayers = errors.New("bloom: the filter has as many layers as it may have")
 )
 
 // Errors of operations on two filters.

@@ -219,6 +219,27 @@ func (f *Counting) UnmarshalBinary(data []byte) error {
 }
 
 // AppendBinary appends to b the file that WriteTo would write.
+func (f *Cuckoo) AppendBinary(b []byte) ([]byte, error) {
+	return filterfile.AppendBinary(b, f.Bytes(), f)
+}
+
+// MarshalBinary returns the file that WriteTo would write.
+func (f *Cuckoo) MarshalBinary() ([]byte, error) { return f.AppendBinary(nil) }
+
+// UnmarshalBinary replaces f, without its Grant; see [Filter.UnmarshalBinary].
+func (f *Cuckoo) UnmarshalBinary(data []byte) error {
+	g, err := filterfile.UnmarshalBinary(data, ReadCuckoo)
+	if err != nil {
+		return err
+	}
+	f.drop(0)
+	f.Hasher, f.config, f.first, f.layers, f.rooms = g.Hasher, g.config, g.first, g.layers, g.rooms
+	f.stored, f.removed, f.err = g.stored, g.removed, nil
+	f.note(g.noted())
+	return nil
+}
+
+// AppendBinary appends to b the file that WriteTo would write.
 func (f *Scalable) AppendBinary(b []byte) ([]byte, error) {
 	return filterfile.AppendBinary(b, f.Plan().Bytes(), f)
 }

@@ -58,6 +58,14 @@ func goldenFilters(t *testing.T) map[string]kept {
 			t.Fatal(err)
 		}
 		all[name("exceptions")] = excepting
+		cuckoo := must[*bloom.Cuckoo](t)(bloom.CuckooConfig{Keys: n / 4, BucketSize: 3, Growth: 2, Budget: 1 << 20, Secret: config.Secret}.New()).(*bloom.Cuckoo)
+		for i := range n / 4 { // layers, removals, and a count of those since it was compacted
+			cuckoo.AddString("removed " + storedKey(i))
+		}
+		for i := range n / 4 {
+			cuckoo.RemoveString("removed " + storedKey(i))
+		}
+		all[name("cuckoo")] = cuckoo
 	}
 	for _, s := range classic.Schemes() {
 		bits, probes := uint64(2048), 7

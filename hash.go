@@ -7,6 +7,7 @@ import (
 
 	"github.com/bloomery/bloom/internal/filterfile"
 	"github.com/bloomery/bloom/internal/memory"
+	"github.com/bloomery/bloom/internal/scheme"
 	"github.com/cespare/xxhash/v2"
 	"github.com/dchest/siphash"
 	"github.com/zeebo/xxh3"
@@ -30,6 +31,10 @@ const (
 	// XXH64 is XXH64 with a public 64-bit seed: Apache Parquet's hash, for
 	// [SplitBlock].
 	XXH64 HashAlgorithm = 3
+
+	// Murmur64A is MurmurHash64A with a public 64-bit seed: RedisBloom's hash, for
+	// [Cuckoo].
+	Murmur64A HashAlgorithm = 4
 )
 
 func (a HashAlgorithm) String() string {
@@ -40,6 +45,8 @@ func (a HashAlgorithm) String() string {
 		return "siphash-2-4"
 	case XXH64:
 		return "xxh64"
+	case Murmur64A:
+		return "murmur64a"
 	}
 	return fmt.Sprintf("hash %d", uint8(a))
 }
@@ -179,6 +186,8 @@ func (h *Hasher) slowBytes(key []byte) uint64 {
 		d.ResetWithSeed(h.id.Key)
 		d.Write(key)
 		return d.Sum64()
+	case h.id.Algorithm == Murmur64A:
+		return scheme.Murmur64A(key, h.id.Key)
 	case h.id.Algorithm != SipHash:
 		panic("bloom: no hash of a key by a zero Hasher: make the filter with New, Load or the like")
 	case h.locked:

@@ -1,6 +1,8 @@
 package bloom
 
 import (
+	"fmt"
+	"io"
 	"math/bits"
 	"runtime"
 	"slices"
@@ -294,3 +296,61 @@ func (inside) Place(f *Shared, h uint64) (place kernel.Probe, set [2][kernel.Lan
 // The error wraps [ErrLocked] if the file is open for update, or is the system's:
 // no such file, no permission to write, no locks.
 func (inside) Lock(path string) (unlock func(), err error) { return filterfile.Lock(path) }
+
+// CuckooSlots returns the slots of a Cuckoo's layers, oldest first: not a copy. They are
+// valid until the filter changes.
+func (inside) CuckooSlots(f *Cuckoo) [][]byte {
+	f.mustBeOpen()
+	slots := make([][]byte, len(f.layers))
+	for i := range slots {
+		slots[i] = f.layers[i].Slots
+	}
+	return slots
+}
+
+// CuckooOf makes a Cuckoo with that many layers, whose slots are empty or, unless r is nil,
+// are read from r, one layer after the other. stored and removed are [Cuckoo.Len] and
+// [Cuckoo.Removed]. If there is no Grant, memory grows as the bytes arrive.
+//
+// The error wraps [ErrConfig] or [ErrBudget], or is Grant's or r's.
+func (inside) CuckooOf(c CuckooConfig, layers int, stored, removed uint64, r io.Reader) (*Cuckoo, error) {
+	f, err := c.planned()
+	if err != nil {
+		return nil, err
+	}
+	for range layers {
+		if r == nil {
+			err = f.grow()
+		} else {
+			err = f.growFrom(r)
+		}
+		if err != nil {
+			f.Close()
+			return nil, fmt.Errorf("layer %d of %d: %w", len(f.layers)+1, layers, err)
+		}
+	}
+	f.stored, f.removed = stored, removed
+	return f, nil
+}
+
+// growFrom is grow, with slots that are read from r.
+func (f *Cuckoo) growFrom(r io.Reader) error {
+	buckets, err := f.nextBuckets()
+	if err != nil {
+		return err
+	}
+	slots := buckets * uint64(f.config.BucketSize)
+	if f.config.Grant != nil {
+		if err := f.config.Grant(cuckooTakes(slots)); err != nil {
+			return err
+		}
+	}
+	words, mapping, err := filterfile.ReadWords(r, slots, func([]uint64) {})
+	if err != nil {
+		mapping.Close()
+		f.release(slots)
+		return err
+	}
+	f.append(cuckooRoom{words, mapping}, buckets)
+	return nil
+}

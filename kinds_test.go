@@ -92,6 +92,13 @@ var storedKinds = []storedKind{
 		func(path string) (kept, error) { return orError(bloom.LoadCounting(path)) },
 		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadCounting(r, limit)) },
 	}, {
+		"Cuckoo",
+		func(t *testing.T, secret []byte) kept {
+			return must[*bloom.Cuckoo](t)(bloom.CuckooConfig{Keys: 500, Growth: 2, Secret: secret}.New())
+		},
+		func(path string) (kept, error) { return orError(bloom.LoadCuckoo(path)) },
+		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadCuckoo(r, limit)) },
+	}, {
 		"Classic",
 		func(t *testing.T, secret []byte) kept {
 			return must[*classic.Filter](t)(classic.Config{Keys: 3000, Rate: 0.01, Secret: secret}.New())
@@ -428,6 +435,10 @@ func TestKindsImpossible(t *testing.T) {
 		scalable.AddUint64(i)
 	}
 	counting := mustCount(t, bloom.Config{Keys: 100, Rate: 0.01})
+	cuckoo := mustCuckoo(t, bloom.CuckooConfig{Keys: 100, Growth: 2})
+	for i := range uint64(300) {
+		cuckoo.AddUint64(i)
+	}
 	for _, tt := range []struct {
 		name string
 		f    kept
@@ -444,6 +455,20 @@ func TestKindsImpossible(t *testing.T) {
 		{"a count that the generations do not add up to", window, func(_, state []byte) { le.PutUint64(state[16:], 9) }, readWindow},
 		{"layers above their limit", scalable, func(header, _ []byte) { le.PutUint64(header[56:], 1) }, readScalable},
 		{"growth 1", scalable, func(header, _ []byte) { le.PutUint64(header[48:], 1) }, readScalable},
+		{"more keys than fit the buckets", cuckoo, func(header, _ []byte) { le.PutUint64(header[32:], 1000) }, readCuckoo},
+		{"no iterations", cuckoo, func(header, _ []byte) { le.PutUint16(header[48:], 0) }, readCuckoo},
+		{"growth 3", cuckoo, func(header, _ []byte) { le.PutUint32(header[52:], 3) }, readCuckoo},
+		{"growth 65,536", cuckoo, func(header, _ []byte) { le.PutUint32(header[52:], 1<<16) }, readCuckoo},
+		{"parameters that mean nothing", cuckoo, func(header, _ []byte) { header[50] = 1 }, readCuckoo},
+		{"layers that do not grow", cuckoo, func(header, _ []byte) { le.PutUint32(header[52:], 0) }, readCuckoo},
+		{"layers that grow otherwise", cuckoo, func(header, _ []byte) { le.PutUint32(header[52:], 4) }, readCuckoo},
+		{"slots above their limit", cuckoo, func(header, _ []byte) { le.PutUint64(header[56:], 1) }, readCuckoo},
+		{"another number of slots", cuckoo, func(_, state []byte) { le.PutUint64(state[64+32:], 7) }, readCuckoo},
+		{"a rate of a layer", cuckoo, func(_, state []byte) { le.PutUint64(state[64+40:], 0x3f80000000000000) }, readCuckoo},
+		{"a fingerprint less", cuckoo, func(_, state []byte) {
+			le.PutUint64(state[16:], le.Uint64(state[16:])-1)
+			le.PutUint64(state[64+48:], le.Uint64(state[64+48:])-1)
+		}, readCuckoo},
 		{"metadata longer than their page", counting, func(header, _ []byte) {
 			copy(header[64:], "\x01\x00\x01\x00a\xff\xffb")
 		}, func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadCounting(r, limit)) }},
@@ -460,6 +485,7 @@ func TestKindsImpossible(t *testing.T) {
 func readWindow(r io.Reader, limit int64) (kept, error) {
 	return orError(bloom.ReadWindow(r, limit, nil))
 }
+func readCuckoo(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadCuckoo(r, limit)) }
 func readScalable(r io.Reader, limit int64) (kept, error) {
 	return orError(bloom.ReadScalable(r, limit))
 }

@@ -50,6 +50,10 @@ const (
 	// AnyBits is that of package classic: no blocks, each bit anywhere. Plan.Blocks
 	// counts single bits.
 	AnyBits Layout = 3
+
+	// Buckets is that of [Cuckoo]: fingerprints of a byte, in buckets. Plan.Blocks counts
+	// the buckets, and Plan.Probes the slots of one.
+	Buckets Layout = 4
 )
 
 func (l Layout) String() string {
@@ -100,6 +104,16 @@ var anyBits = geometry{
 	Geometry: sizing.Geometry{BlockBits: 1, Rate: rate.Classic},
 }
 
+// buckets is the geometry of a cuckoo filter, whose blocks are of any size.
+var buckets = geometry{
+	layout: Buckets,
+	name:   "buckets",
+	Geometry: sizing.Geometry{
+		BlockBits: 8, // of a slot
+		Rate:      func(n, blocks uint64, _ int) float64 { return rate.Cuckoo(n, blocks) },
+	},
+}
+
 func (l Layout) geometry() *geometry {
 	switch l {
 	case PairedLines:
@@ -108,6 +122,8 @@ func (l Layout) geometry() *geometry {
 		return &splitBlocks
 	case AnyBits:
 		return &anyBits
+	case Buckets:
+		return &buckets
 	}
 	return nil
 }

@@ -84,6 +84,9 @@ func versions() (list []string) {
 				list = append(list, l.name+" "+module.Version)
 			}
 		}
+		if module.Path == "github.com/"+linvonName {
+			list = append(list, linvonName+" "+module.Version)
+		}
 	}
 	return list
 }

@@ -4,6 +4,7 @@ package interop
 var Formats = []*Format{
 	redisDumpFormat,
 	redisBloomFormat,
+	cuckooFormat,
 	bitSetFormat,
 	dcsoFormat,
 	parquetFormat,

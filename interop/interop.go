@@ -2,7 +2,7 @@
 // answer exactly as theirs do.
 //
 // Each format has a file, with functions of its own that return a
-// [classic.Filter], a [bloom.SplitBlock] or a [redisbloom.Filter]; and a row in the table
+// [classic.Filter], a [bloom.SplitBlock], a [redisbloom.Filter] or a [bloom.Cuckoo]; and a row in the table
 // [Formats], for programs that take a file as it comes: [Recognise] finds the
 // format by the first bytes, [Format.Read] reads it, [File.Write] writes it back
 // or in another format whose bits mean the same.
@@ -38,7 +38,7 @@ type Filter = bloom.Any
 
 // File is a filter plus what else its file says.
 type File struct {
-	Filter // a *classic.Filter, a *bloom.SplitBlock or a *redisbloom.Filter
+	Filter // a *classic.Filter, a *bloom.SplitBlock, a *redisbloom.Filter or a *bloom.Cuckoo
 
 	Format *Format
 	Data   []byte // free data after the filter: DCSO files can carry some
@@ -65,7 +65,7 @@ type Options struct {
 	// See Grant.
 	Limit int64
 
-	// Grant and Release are those of the [redisbloom.Filter] that a format of RedisBloom's reads
+	// Grant and Release are those of the filter that a format of RedisBloom's reads
 	// as: see [redisbloom.Config]. Grant is asked before memory is taken for the bits of
 	// each layer, with what they unpack to. Read's error is then Grant's, and what
 	// was granted is given back; what is read gives it back by Close. Nil means no
@@ -115,6 +115,7 @@ const (
 	Classics    Holding = iota // a [classic.Filter] of one of the format's Schemes
 	SplitBlocks                // a [bloom.SplitBlock]
 	Chains                     // a [redisbloom.Filter] with any number of layers
+	Cuckoos                    // a [bloom.Cuckoo] of RedisBloom's hash
 )
 
 // FormatNamed returns the format of that name.

@@ -139,6 +139,9 @@ func equal(a, b *interop.File) bool {
 	case *bloom.SplitBlock:
 		g, ok := b.Filter.(*bloom.SplitBlock)
 		return ok && f.Equal(g)
+	case *bloom.Cuckoo:
+		g, ok := b.Filter.(*bloom.Cuckoo)
+		return ok && f.Equal(g)
 	}
 	return false
 }

@@ -47,6 +47,13 @@ func TestHolds(t *testing.T) {
 		if got, want := writes(split), format.Holds == interop.SplitBlocks; got != want {
 			t.Errorf("%s: a split block is written: %v, want %v", format.Name, got, want)
 		}
+		cuckoo, err := bloom.NewCuckoo(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := writes(cuckoo), format.Holds == interop.Cuckoos; got != want {
+			t.Errorf("%s: a cuckoo filter is written: %v, want %v", format.Name, got, want)
+		}
 		if len(format.Schemes) == 0 && format.Holds == interop.Classics {
 			t.Errorf("%s: holds nothing", format.Name)
 		}

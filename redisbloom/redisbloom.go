@@ -9,6 +9,8 @@
 // against what is there, and takes memory only as bytes arrive or as the Grant
 // allows.
 //
+// [Cuckoo] has the dumps of RedisBloom's cuckoo filter, which is [bloom.Cuckoo].
+//
 // For a filter of your own choose one of package bloom: it is faster and needs
 // fewer bits. This one is for data that RedisBloom wrote or is to read.
 package redisbloom

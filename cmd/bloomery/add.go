@@ -166,14 +166,23 @@ func grows(f interop.Filter) bool {
 	return ok
 }
 
-// mayGrow fails if the filter has reached the limit of its growth. RedisBloom's has
-// not added the key then; ours has, at a higher rate.
+// refusesKeys reports whether a filter that can no longer grow does not add keys, as
+// RedisBloom's. Ours adds them, at a higher rate.
+func refusesKeys(f interop.Filter) bool {
+	switch f.(type) {
+	case *anyfile.Chain, *bloom.Cuckoo:
+		return true
+	}
+	return false
+}
+
+// mayGrow fails if the filter has reached the limit of its growth.
 func (r *addRun) mayGrow() error {
 	g, ok := r.file.Filter.(growing)
 	if _, forgets := r.file.Filter.(*bloom.Window); forgets || !ok || g.Err() == nil {
 		return nil // a window's rate comes down again: see warnWindow
 	}
-	if _, ok := g.(*anyfile.Chain); ok {
+	if refusesKeys(r.file.Filter) {
 		return fmt.Errorf("%s: %w: it was made for %s keys and holds no more; the file stays as it was: build a larger one from its keys",
 			r.file.Path, g.Err(), human.Commas(r.file.Plan().Keys))
 	}

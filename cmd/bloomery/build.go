@@ -55,8 +55,9 @@ estimated. Both need files, which are read twice. The command fails if there are
 more distinct keys than planned.
 
 --kind makes another kind of filter: splitblock, classic, counting, scalable
-(which grows, and so needs no -n) or window (which forgets after --span). With
---format the file is in another program's format, and as large as that program
+(which grows, and so needs no -n), window (which forgets after --span) or cuckoo
+(RedisBloom's; its rate follows from its size, and a line that comes twice is in
+it twice). With --format the file is in another program's format, and as large as that program
 would make it.
 ` + normalizeHelp,
 		Example: `  bloomery build -o seen.bloom urls.txt
@@ -240,7 +241,7 @@ func (a anyAdder) finish() (int, error)  { return 0, nil }
 func (b *buildCommand) watch(f *anyfile.File, watch *gauge, isNew int, total uint64) error {
 	if watch == nil {
 		g, ok := f.Filter.(growing)
-		if _, chain := f.Filter.(*anyfile.Chain); ok && g.Err() != nil && b.allowOverfull && !chain {
+		if ok && g.Err() != nil && b.allowOverfull && !refusesKeys(f.Filter) {
 			return nil // report warns
 		}
 		if ok && g.Err() != nil {

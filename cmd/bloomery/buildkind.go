@@ -86,7 +86,7 @@ func countDistinct(sources []*lines.Source, separator byte, keys *anyfile.KeyMap
 
 // kindNames are the kinds that build makes.
 func kindNames() (names []string) {
-	for _, k := range []bloom.Kind{bloom.KindFilter, bloom.KindSplitBlock, bloom.KindClassic, bloom.KindCounting, bloom.KindScalable, bloom.KindWindow} {
+	for _, k := range []bloom.Kind{bloom.KindFilter, bloom.KindSplitBlock, bloom.KindClassic, bloom.KindCounting, bloom.KindScalable, bloom.KindWindow, bloom.KindCuckoo} {
 		names = append(names, k.String())
 	}
 	return names
@@ -123,10 +123,22 @@ func (b *buildCommand) makeFilter(f *anyfile.File, keys uint64) error {
 			return usagef("give --span, the time that a window remembers, like --span 24h")
 		}
 		f.Filter, err = anyfile.OrNone(bloom.WindowConfig{Keys: keys, Rate: c.Rate, Span: time.Duration(b.span), Budget: budget, Seed: uint64(b.seed), Secret: secret}.New())
+	case bloom.KindCuckoo.String():
+		f.Filter, err = anyfile.OrNone(b.cuckooConfig(keys, secret).New())
 	default:
 		return usagef("--kind %s is unknown: take one of %s", b.kind, joined(kindNames()))
 	}
 	return b.overBudget(inFlags(err, "--bits"))
+}
+
+// cuckooConfig is of a cuckoo filter, whose size follows from n alone. A rate is one that it
+// must keep.
+func (b *buildCommand) cuckooConfig(keys uint64, secret []byte) bloom.CuckooConfig {
+	c := bloom.CuckooConfig{Keys: keys, Budget: uint64(b.budget), Seed: uint64(b.seed), Secret: secret}
+	if b.given("rate") {
+		c.Rate = float64(b.rate)
+	}
+	return c
 }
 
 // refuseFlags refuses flags that the kind or format could only ignore.
@@ -194,10 +206,10 @@ func (b *buildCommand) makeForeign(f *anyfile.File, keys uint64, secret []byte) 
 	}
 	var made interop.Filter
 	var err error
-	switch chain, split := format.Holds == interop.Chains, format.Holds == interop.SplitBlocks; {
-	case (chain || split) && (b.scheme != "" || b.bits != 0 || b.probes != 0), chain && (b.seed != 0 || secret != nil):
+	switch chain, split, cuckoo := format.Holds == interop.Chains, format.Holds == interop.SplitBlocks, format.Holds == interop.Cuckoos; {
+	case (chain || split || cuckoo) && (b.scheme != "" || b.bits != 0 || b.probes != 0), (chain || cuckoo) && (b.seed != 0 || secret != nil):
 		return usagef("the format %s has its own rule that sizes a filter from -n and -p: leave --scheme, --bits, --probes, --seed and --secret out", format.Name)
-	case chain && b.allowOverfull:
+	case (chain || cuckoo) && b.allowOverfull:
 		return usagef("--allow-overfull has no effect: a filter of the format %s grows: leave it out", format.Name)
 	case chain:
 		c := redisbloom.Config{Keys: keys, Rate: float64(b.rate)}
@@ -205,6 +217,8 @@ func (b *buildCommand) makeForeign(f *anyfile.File, keys uint64, secret []byte) 
 			c.Grant, c.Release = redisbloom.Budget(budget)
 		}
 		made, err = anyfile.OrNone(redisbloom.New(c))
+	case cuckoo:
+		made, err = anyfile.OrNone(b.cuckooConfig(keys, nil).New())
 	case split:
 		c := bloom.Config{Keys: keys, Rate: float64(b.rate), Budget: orMachine(uint64(b.budget)), Seed: uint64(b.seed), Secret: secret}
 		made, err = anyfile.OrNone(c.NewSplitBlock())

@@ -124,6 +124,47 @@ func scriptVector(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// scriptCuckoo writes a dump of RedisBloom's cuckoo filter, and the keys that it was found to
+// have and not to have: cuckoo NAME FILE FOUND NOT.
+func scriptCuckoo(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: cuckoo NAME FILE FOUND NOT")
+	}
+	file, err := os.ReadFile(vectorPath("cuckoo"))
+	ts.Check(err)
+	var vectors struct {
+		Cases []struct {
+			Name   string
+			Chunks []struct{ B64 []byte }
+			Probes []string
+			Counts []int
+		}
+	}
+	ts.Check(json.Unmarshal(file, &vectors))
+	var dump, found, not []byte
+	for _, c := range vectors.Cases {
+		if c.Name != args[0] {
+			continue
+		}
+		for _, chunk := range c.Chunks {
+			dump = append(dump, chunk.B64...)
+		}
+		for i, key := range c.Probes {
+			if c.Counts[i] > 0 {
+				found = fmt.Appendln(found, key)
+			} else {
+				not = fmt.Appendln(not, key)
+			}
+		}
+	}
+	if len(found) == 0 || len(not) == 0 {
+		ts.Fatalf("no case %s with keys that it has and has not", args[0])
+	}
+	for i, content := range [][]byte{dump, found, not} {
+		ts.Check(os.WriteFile(ts.MkAbs(args[1+i]), content, 0o666))
+	}
+}
+
 // foreignFiles are the vectors whose files the commands read without being told
 // the format.
 var foreignFiles = []struct{ vectors, field, format string }{

@@ -158,8 +158,12 @@ func (c *convertCommand) advise(err error, from *anyfile.File, to *interop.Forma
 	if !math.IsInf(r.Keys, 1) {
 		keys = max(keys, math.Ceil(r.Keys), 1) // at least as many as it was planned for
 	}
-	return fmt.Errorf("%w\nbuild it from the keys: bloomery build --format %s -o %s -n %d -p %.3g KEYS.txt",
-		err, to.Name, anyfile.Quoted(c.output), uint64(keys), min(max(plan.Rate, 1e-12), 0.5))
+	rate := fmt.Sprintf(" -p %.3g", min(max(plan.Rate, 1e-12), 0.5))
+	if to.Holds == interop.Cuckoos {
+		rate = "" // it follows from n
+	}
+	return fmt.Errorf("%w\nbuild it from the keys: bloomery build --format %s -o %s -n %d%s KEYS.txt",
+		err, to.Name, anyfile.Quoted(c.output), uint64(keys), rate)
 }
 
 // convertedJSON is what convert reports.

@@ -121,6 +121,7 @@ type infoJSON struct {
 	Generations    []human.FilterJSON `json:"generations,omitempty"` // of a window, oldest first
 	SpanSeconds    float64            `json:"span_seconds,omitempty"`
 	ChainLayers    []layerJSON        `json:"chain_layers,omitempty"` // of RedisBloom's, oldest first
+	CuckooLayers   int                `json:"cuckoo_layers,omitempty"`
 	Saturated      *uint64            `json:"saturated_counters,omitempty"`
 	Exceptions     *int               `json:"exceptions,omitempty"`
 	ExceptionBytes *int               `json:"exception_bytes,omitempty"`
@@ -154,6 +155,7 @@ var abouts = map[string]string{
 	"window":     "a ring of filters that forgets",
 	"exceptions": "paired lines, and a list of known false positives",
 	"chain":      "a chain of filters that grows",
+	"cuckoo":     "fingerprints in buckets, from which keys can be removed",
 }
 
 func describe(f *anyfile.File, verified bool) infoJSON {
@@ -180,6 +182,8 @@ func describe(f *anyfile.File, verified bool) infoJSON {
 	case *bloom.Counting:
 		saturated := k.Saturated()
 		v.Saturated, v.Bytes = &saturated, k.Bytes()
+	case *bloom.Cuckoo:
+		v.CuckooLayers = k.LayerCount()
 	case *bloom.Exceptions:
 		n, bytes := k.Len(), k.Bytes()
 		v.Exceptions, v.ExceptionBytes = &n, &bytes
@@ -264,16 +268,28 @@ func (v infoJSON) print(w io.Writer) error {
 		t.Row("planned keys", "%s (n)", human.Commas(r.Plan.Keys))
 		t.Row("planned rate", "%s (p = %.4g)", human.OneIn(r.Plan.Rate), r.Plan.Rate)
 	}
-	t.Row("bits", "%s (m), %d set per key (k)", human.Commas(v.Bits), v.Probes)
+	if v.CuckooLayers > 0 {
+		t.Row("buckets", "%s of %s, in %s", human.Commas(r.Plan.Blocks), human.Count(uint64(v.Probes), "slot"), human.Count(uint64(v.CuckooLayers), "layer"))
+	} else {
+		t.Row("bits", "%s (m), %d set per key (k)", human.Commas(v.Bits), v.Probes)
+	}
 	t.Row("memory", "%s", human.BytesOf(v.Bytes))
 	t.Row("rate now", "%s%s", human.OneIn(r.Rate), rateError(r))
-	t.Row("keys, estimated", "%s", estimate(r))
+	if v.CuckooLayers > 0 {
+		t.Row("keys", "%s", human.Commas(r.Added))
+	} else {
+		t.Row("keys, estimated", "%s", estimate(r))
+	}
 	if !v.unplanned {
 		t.Row("full", "%s%s", human.Full(r), warning(r))
 		t.Row("remaining", "%s", human.Count(r.Remaining, "key"))
 	}
-	t.Row("bits set", "%s", human.Percent(v.Fill))
-	if v.Format == anyfile.OurFormat { // others keep no such count, or report it as a detail
+	if v.CuckooLayers > 0 {
+		t.Row("slots in use", "%s", human.Percent(v.Fill))
+	} else {
+		t.Row("bits set", "%s", human.Percent(v.Fill))
+	}
+	if v.CuckooLayers == 0 && v.Format == anyfile.OurFormat { // others keep no such count, or report it as a detail
 		if v.Added > 0 || v.Fill == 0 { // otherwise it came from a file without a count
 			t.Row("added", "%s keys were new when they were added", human.Commas(v.Added))
 		}

@@ -25,7 +25,7 @@ type withRedis struct{ *testing.M }
 
 func (m withRedis) Run() int { return redistest.Main(m.M) }
 
-// TestScript runs the sessions in testdata. They know five commands more than
+// TestScript runs the sessions in testdata. They know six commands more than
 // testscript does.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
@@ -42,6 +42,7 @@ func TestScript(t *testing.T) {
 			"pack":   scriptPack,
 			"poke":   scriptPoke,
 			"vector": scriptVector,
+			"cuckoo": scriptCuckoo,
 		},
 	})
 }

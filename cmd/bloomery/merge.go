@@ -197,6 +197,9 @@ func errKinds(into, other *anyfile.File) error {
 	if into.Kind() == "chain" {
 		return fmt.Errorf("%w: the layers of two chains differ; chains of one layer can be merged after 'bloomery convert --to bloomery'", bloom.ErrUnlike)
 	}
+	if into.Kind() == bloom.KindCuckoo.String() {
+		return fmt.Errorf("%w: the fingerprints of one cuckoo filter have no place in another: build one from the keys of both", bloom.ErrUnlike)
+	}
 	return fmt.Errorf("%w: a %s consists of several filters, which differ from those of the other", bloom.ErrUnlike, into.Kind())
 }
 

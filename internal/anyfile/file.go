@@ -376,6 +376,8 @@ func (f *File) Kind() string {
 		return bloom.KindCounting.String()
 	case *bloom.Exceptions:
 		return bloom.KindExceptions.String()
+	case *bloom.Cuckoo:
+		return bloom.KindCuckoo.String()
 	}
 	return "chain"
 }

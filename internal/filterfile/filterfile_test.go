@@ -52,6 +52,12 @@ func sample(kind filterfile.Kind) *filterfile.File {
 	case filterfile.KindExceptions:
 		sections = append(sections, filterfile.Section{Kind: filterfile.SectionKeys, Blocks: 2})
 		lengths = append(lengths, 5)
+	case filterfile.KindCuckoo:
+		const murmur64A = 4
+		h.Scheme, h.Hash.Algorithm = filterfile.SchemeCuckoo, murmur64A
+		h.Parameters = [2]uint64{20, 0}
+		sections[0] = filterfile.Section{Kind: filterfile.SectionBuckets, Probes: 3, Blocks: 4, Keys: 12, Added: 5}
+		lengths[0] = 2
 	}
 	rng := rand.New(rand.NewPCG(1, uint64(kind)))
 	words := make([][]uint64, len(lengths))
@@ -65,7 +71,7 @@ func sample(kind filterfile.Kind) *filterfile.File {
 
 var kinds = []filterfile.Kind{
 	filterfile.KindFilter, filterfile.KindSplitBlock, filterfile.KindClassic, filterfile.KindCounting,
-	filterfile.KindScalable, filterfile.KindWindow, filterfile.KindExceptions,
+	filterfile.KindScalable, filterfile.KindWindow, filterfile.KindExceptions, filterfile.KindCuckoo,
 }
 
 func written(t *testing.T, f *filterfile.File) []byte {
@@ -177,11 +183,19 @@ func TestRefuses(t *testing.T) {
 		{"odd k", filterfile.KindFilter, func(f *filterfile.File) { f.Sections[0].Probes = 7 }, filterfile.ErrFormat},
 		{"another number of blocks", filterfile.KindFilter, func(f *filterfile.File) { f.Sections[0].Blocks++ }, filterfile.ErrFormat},
 		{"a section of another kind", filterfile.KindFilter, func(f *filterfile.File) { f.Sections[0].Kind = filterfile.SectionCounters }, filterfile.ErrFormat},
-		{"a section of no kind", filterfile.KindFilter, func(f *filterfile.File) { f.Sections[0].Kind = 6 }, filterfile.ErrVersion},
+		{"a section of no kind", filterfile.KindFilter, func(f *filterfile.File) { f.Sections[0].Kind = 99 }, filterfile.ErrVersion},
 		{"n in a section of a Filter", filterfile.KindFilter, func(f *filterfile.File) { f.Sections[0].Keys = 1 }, filterfile.ErrFormat},
 		{"no n in a layer", filterfile.KindScalable, func(f *filterfile.File) { f.Sections[1].Keys = 0 }, filterfile.ErrFormat},
 		{"a start in a layer", filterfile.KindScalable, func(f *filterfile.File) { f.Sections[1].Start = 1 }, filterfile.ErrFormat},
 		{"counts that do not add up", filterfile.KindScalable, func(f *filterfile.File) { f.Added++ }, filterfile.ErrFormat},
+		{"scheme 1 of a Cuckoo", filterfile.KindCuckoo, func(f *filterfile.File) { f.Scheme = 1 }, filterfile.ErrVersion},
+		{"hash 1 of a Cuckoo", filterfile.KindCuckoo, func(f *filterfile.File) { f.Hash.Algorithm = 1 }, filterfile.ErrVersion},
+		{"3 buckets", filterfile.KindCuckoo, func(f *filterfile.File) { f.Sections[0].Blocks = 3 }, filterfile.ErrFormat},
+		{"8 buckets in the length of 4", filterfile.KindCuckoo, func(f *filterfile.File) { f.Sections[0].Blocks = 8 }, filterfile.ErrFormat},
+		{"buckets of 256", filterfile.KindCuckoo, func(f *filterfile.File) { f.Sections[0].Probes = 256 }, filterfile.ErrFormat},
+		{"buckets of none", filterfile.KindCuckoo, func(f *filterfile.File) { f.Sections[0].Probes = 0 }, filterfile.ErrFormat},
+		{"2^35 buckets", filterfile.KindCuckoo, func(f *filterfile.File) { f.Sections[0].Blocks = 1 << 35 }, filterfile.ErrFormat},
+		{"removals of a Filter", filterfile.KindFilter, func(f *filterfile.File) { f.Removed = 1 }, filterfile.ErrFormat},
 		{"a longer file", filterfile.KindFilter, func(f *filterfile.File) { f.FileBytes++ }, filterfile.ErrFormat},
 		{"not clean", filterfile.KindFilter, func(f *filterfile.File) { f.Clean = false }, filterfile.ErrUnclean},
 	} {

@@ -45,6 +45,8 @@ const (
 	MaxPairedProbes = 16 // k of paired lines
 	SplitProbes     = 8  // k of split blocks, always
 
+	MaxBuckets = 1 << 34 // of fingerprints
+
 	MaxListed      = 1 << 20  // keys in a list of keys
 	MaxListedBytes = 64 << 20 // bytes of these keys
 )
@@ -62,8 +64,8 @@ type Header struct {
 	Rate   float64 // p planned
 	Meta   map[string]string
 
-	// Parameters depend on the kind: growth and limit of a Scalable, generations and
-	// span of a Window, otherwise zero.
+	// Parameters depend on the kind: growth and limit of a Scalable or a Cuckoo,
+	// generations and span of a Window, otherwise zero.
 	Parameters [2]uint64
 }
 
@@ -81,9 +83,9 @@ type Section struct {
 	Length uint64 // bytes
 	Blocks uint64
 
-	// For the layers of a Scalable and the generations of a Window; zero for other
-	// kinds. n and p planned, adds that were new, and when a generation began, in
-	// nanoseconds since 1970.
+	// For the layers of a Scalable or a Cuckoo and the generations of a Window; zero for
+	// other kinds. n and p planned, adds that were new, and when a generation began, in
+	// nanoseconds since 1970. For a Cuckoo n is the number of slots, and p zero.
 	Keys  uint64
 	Rate  float64
 	Added uint64
@@ -98,6 +100,7 @@ type State struct {
 	Added      uint64
 	Checksums  uint64 // offset of the checksums, right after the body
 	FileBytes  uint64
+	Removed    uint64 // of a Cuckoo: removals since it was compacted
 	Sections   []Section
 }
 
@@ -253,6 +256,7 @@ func (s *State) Encode() []byte {
 	le.PutUint64(page[16:], s.Added)
 	le.PutUint64(page[24:], s.Checksums)
 	le.PutUint64(page[32:], s.FileBytes)
+	le.PutUint64(page[40:], s.Removed)
 	for _, e := range s.Sections {
 		page = le.AppendUint32(page, e.Kind)
 		page = le.AppendUint32(page, e.Probes)
@@ -323,6 +327,7 @@ func decodeStatePage(page []byte) (*State, error) {
 		Added:      le.Uint64(page[16:]),
 		Checksums:  le.Uint64(page[24:]),
 		FileBytes:  le.Uint64(page[32:]),
+		Removed:    le.Uint64(page[40:]),
 	}
 	n := le.Uint32(page[12:])
 	if n == 0 || n > MaxSections {
@@ -397,6 +402,11 @@ func (e *Section) check(i int) error {
 		probesFit = e.Probes == 0
 		most = MaxListed
 		length = min(e.Length/8*8, 4*MaxListed+MaxListedBytes+8)
+	case SectionBuckets:
+		probesFit = e.Probes >= 1 && e.Probes <= kernel.MaxBucketSize && e.Blocks&(e.Blocks-1) == 0
+		most = MaxBuckets
+		over, length = bits.Mul64(e.Blocks, uint64(e.Probes))
+		length = roundUp(length, 8)
 	default:
 		return fmt.Errorf("%w: section %d has kind %d", ErrVersion, i, e.Kind)
 	}
@@ -432,6 +442,9 @@ func (s *State) checkKind(number Kind) error {
 			return fmt.Errorf("%w: section %d has bytes in use that mean nothing to %s, or none that must be", ErrFormat, i, k.article)
 		}
 		added += e.Added
+	}
+	if s.Removed != 0 && number != KindCuckoo {
+		return fmt.Errorf("%w: the state has bytes in use that mean nothing to %s", ErrFormat, k.article)
 	}
 	if layers && added != s.Added {
 		return fmt.Errorf("%w: %d keys added, in the sections %d", ErrFormat, s.Added, added)

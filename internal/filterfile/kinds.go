@@ -16,6 +16,7 @@ const (
 	KindScalable   Kind = 5
 	KindWindow     Kind = 6
 	KindExceptions Kind = 7
+	KindCuckoo     Kind = 8
 )
 
 // The schemes of all kinds except Classic, whose schemes have their own numbers, up to
@@ -23,6 +24,7 @@ const (
 const (
 	SchemePaired = 1 // paired lines
 	SchemeSplit  = 2 // Parquet's split blocks
+	SchemeCuckoo = 3 // RedisBloom's cuckoo filter
 )
 
 // The kinds of section.
@@ -32,14 +34,16 @@ const (
 	SectionBits     = 3 // bits, any number: a block is one bit
 	SectionCounters = 4 // counters in blocks of paired lines
 	SectionKeys     = 5 // a list of keys: a block is one key
+	SectionBuckets  = 6 // fingerprints of a byte in buckets: a block is one bucket
 )
 
 // The hashes that a header can name. Package bloom has the functions.
 const (
-	hashOwn   = 0 // the hash of a Classic's scheme
-	hashXXH3  = 1
-	hashSip   = 2
-	hashXXH64 = 3
+	hashOwn       = 0 // the hash of a Classic's scheme
+	hashXXH3      = 1
+	hashSip       = 2
+	hashXXH64     = 3
+	hashMurmur64A = 4
 )
 
 // A kind describes its files.
@@ -62,6 +66,7 @@ var kinds = map[Kind]kind{
 	KindScalable:   {"scalable", "a Scalable", "LoadScalable", ours, []uint32{SectionPaired}, true},
 	KindWindow:     {"window", "a Window", "LoadWindow", ours, []uint32{SectionPaired}, true},
 	KindExceptions: {"exceptions", "a Filter with Exceptions", "LoadExceptions", ours, []uint32{SectionPaired, SectionKeys}, false},
+	KindCuckoo:     {"cuckoo", "a Cuckoo", "LoadCuckoo", []uint32{hashMurmur64A, hashSip}, []uint32{SectionBuckets}, true},
 }
 
 // String returns the kind's name in lower case, such as "splitblock".
@@ -79,9 +84,11 @@ func (k Kind) schemeFits(scheme uint32) bool {
 		return scheme <= math.MaxUint16 // package classic knows which of them exist
 	case KindSplitBlock:
 		return scheme == SchemeSplit
+	case KindCuckoo:
+		return scheme == SchemeCuckoo
 	}
 	return scheme == SchemePaired
 }
 
-// layered reports whether each section has n, p and a count of its own.
+// layered reports whether each section has n and a count of its own.
 func (k Kind) layered() bool { return kinds[k].more }

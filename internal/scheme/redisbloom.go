@@ -21,6 +21,9 @@ func fillRedisBloom(at []uint64, key []byte, m, _ uint64) {
 	}
 }
 
+// Murmur64A is MurmurHash64A of a key: with seed 0 the hash of RedisBloom's cuckoo filter.
+func Murmur64A(key []byte, seed uint64) uint64 { return murmur64A(key, murmurTail(key), seed) }
+
 // murmur64A is MurmurHash64A, the 64-bit MurmurHash2 for 64-bit machines, of a key
 // with the given murmurTail.
 func murmur64A(key []byte, rest, seed uint64) uint64 {

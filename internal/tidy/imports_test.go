@@ -27,7 +27,7 @@ var (
 	hashes = []string{"github.com/zeebo/xxh3", "github.com/cespare/xxhash/v2", "github.com/twmb/murmur3", "github.com/dchest/siphash"}
 
 	// Each step of the one-way street includes the ones to its left:
-	// elementary, filterfile, kernel, memory, rate, replace, sizing -> bloom -> classic -> redisbloom -> store -> server -> cmd/bloomery.
+	// elementary, filterfile, kernel, memory, rate, replace, scheme, sizing -> bloom -> classic -> redisbloom -> store -> server -> cmd/bloomery.
 	atRoot = append([]string{
 		"std", "golang.org/x/sys",
 		"internal/elementary",
@@ -36,9 +36,10 @@ var (
 		"internal/memory",
 		"internal/rate",
 		"internal/replace",
+		"internal/scheme", // RedisBloom's hash, for Cuckoo
 		"internal/sizing",
 	}, hashes...)
-	atClassic = append([]string{".", "internal/scheme"}, atRoot...)
+	atClassic = append([]string{"."}, atRoot...)
 	atEngine  = append([]string{"classic"}, atClassic...)
 	atStore   = append([]string{"redisbloom"}, atEngine...)
 	atServer  = append([]string{"store"}, atStore...)
