@@ -202,21 +202,30 @@ func (f *Counting) addBatch(hashes []uint64, isNew []bool) int {
 
 // ContainsMany is Contains for many keys; see [Filter.ContainsMany].
 func (f *Counting) ContainsMany(keys [][]byte, found []bool) int {
-	return f.hashMany(keys, found, f.containsBatch)
+	var recent kernel.Recent
+	return f.hashMany(keys, found, func(hashes []uint64, found []bool) int {
+		return f.containsBatch(hashes, found, &recent)
+	})
 }
 
 // ContainsStrings is ContainsMany for strings.
 func (f *Counting) ContainsStrings(keys []string, found []bool) int {
-	return f.hashStrings(keys, found, f.containsBatch)
+	var recent kernel.Recent
+	return f.hashStrings(keys, found, func(hashes []uint64, found []bool) int {
+		return f.containsBatch(hashes, found, &recent)
+	})
 }
 
 // ContainsHashes is ContainsMany for hashed keys; see [Filter.AddHash].
 func (f *Counting) ContainsHashes(hashes []uint64, found []bool) int {
-	return inParts(hashes, found, f.containsBatch)
+	var recent kernel.Recent
+	return inParts(hashes, found, func(hashes []uint64, found []bool) int {
+		return f.containsBatch(hashes, found, &recent)
+	})
 }
 
-func (f *Counting) containsBatch(hashes []uint64, found []bool) int {
-	n := f.counters.ContainsBatch(hashes, found)
+func (f *Counting) containsBatch(hashes []uint64, found []bool, recent *kernel.Recent) int {
+	n := f.counters.ContainsBatch(hashes, found, recent)
 	f.keepAlive()
 	return n
 }

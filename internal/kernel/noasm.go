@@ -27,6 +27,10 @@ func containsBothAVX2(*Paired, []uint64, *bool)               { panic(noAssembly
 func containsFirstAVX2(*Paired, []uint64, *bool)              { panic(noAssembly) }
 func addSyncAVX2(*Paired, []Stripe, uint64) uint8             { panic(noAssembly) }
 func addBatchSyncAVX2(*Paired, []Stripe, []uint64, *bool) int { panic(noAssembly) }
+func countersAddAVX2(*Counters, []uint64, *bool) uint64       { panic(noAssembly) }
+func countersContainsNearAVX2(*Counters, []uint64, *bool)     { panic(noAssembly) }
+func countersContainsBothAVX2(*Counters, []uint64, *bool)     { panic(noAssembly) }
+func countersContainsFirstAVX2(*Counters, []uint64, *bool)    { panic(noAssembly) }
 func splitAddBatchAVX2(*Split, []uint64, *bool)               { panic(noAssembly) }
 func splitContainsBatchAVX2(*Split, []uint64, *bool)          { panic(noAssembly) }
 func splitContainsNearAVX2(*Split, []uint64, *bool)           { panic(noAssembly) }

@@ -41,3 +41,22 @@ func everyWay(f *Paired) (contains map[string]func([]uint64, []bool), add map[st
 			"ring": loop(addBatchAVX2),
 		}
 }
+
+// everyWayToCount is everyWay's contains for counters.
+func everyWayToCount(f *Counters) map[string]func([]uint64, []bool) {
+	if !useAVX2 {
+		return nil
+	}
+	look := func(run func(*Counters, []uint64, *bool)) func([]uint64, []bool) {
+		return func(hashes []uint64, answers []bool) {
+			if len(hashes) > 0 {
+				run(f, hashes, &answers[0])
+			}
+		}
+	}
+	return map[string]func([]uint64, []bool){
+		"near":  look(countersContainsNearAVX2),
+		"both":  look(countersContainsBothAVX2),
+		"first": look(countersContainsFirstAVX2),
+	}
+}
