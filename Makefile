@@ -23,7 +23,7 @@ RACETIME  ?= 40m#     the same with the race detector, which is several times sl
 # The stages of `make test` run in order, even with -j, so that their outputs do not
 # mix.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all tools compiler redis node npm chromium fmt vet 32-bit unit race purego browser accessible screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-cuckoo bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all tools compiler redis node npm chromium fmt vet 32-bit unit race purego browser browser-all screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-cuckoo bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,7 +83,7 @@ vet:
 # NOTRACED are tests of these packages that use one goroutine, or repeat the same steps
 # thousands of times, and would take longest. make race-all runs them.
 RACED    = ./store/redisstore ./server ./store . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom
-NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick|RestoreIsGranted|TrackingTable|HalfClosed|^TestModel$$|FullFileSystem|LoadSyncs|LoadInPieces|PushPull|^TestResume$$|LocalInDirectory/none|^TestWriteLive$$|ChunkLost|ClusterDown|TestChunks$$|Refusals|GatewayWithout|LoadDamaged|DirectoryLost|TestStore$$/Single|TestStore$$/Cluster,
+NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick|RestoreIsGranted|TrackingTable|HalfClosed|^TestModel$$|FullFileSystem|LoadSyncs|LoadInPieces|PushPull|^TestResume$$|LocalInDirectory/none|^TestWriteLive$$|ChunkLost|ClusterDown|TestChunks$$|Refusals|GatewayWithout|LoadDamaged|DirectoryLost|TestStore$$/Single|TestStore$$/Cluster,|CuckooRate|CuckooModel|CountersBatch|APIEventTime
 
 # TWINS are the packages that run different code without assembly, themselves or in a
 # package they import.
@@ -113,12 +113,13 @@ purego:
 # the browser.
 browser: chromium ## tests what browsers run, in Chromium, which it installs
 	@echo "== go test in web/browser"
-	@cd web/browser && $(GO) test -timeout $(TIMEOUT) -skip '$(AXE)' ./...
+	@cd web/browser && $(GO) test -timeout $(TIMEOUT) -skip '$(SLOWPAGES)' ./...
 
-# AXE are the tests that look at every page in each width, theme and language.
-AXE = EveryPage|Accessible|ConsolePictures
-accessible: chromium npm ## looks with axe-core at every page in each width, theme and language
-	@cd web/browser && $(GO) test -count 1 -timeout $(TIMEOUT) -run '$(AXE)' -v .
+# SLOWPAGES are the tests that look at every page in each width, theme and language, those
+# that a busy machine fails, as they count frames, and those that take longest.
+SLOWPAGES = EveryPage|Accessible|ConsolePictures|Frames|TenThousand|^TestGolden$$
+browser-all: chromium npm ## runs all tests of pages: also axe-core on each, frames a second, ten thousand filters, every golden file
+	@cd web/browser && $(GO) test -count 1 -timeout $(TIMEOUT) -v ./...
 
 screenshots: chromium ## draws the pictures of the pages in docs/
 	@cd web/browser && $(GO) test -count 1 -run 'TestPictures$$' . -pictures "$(CURDIR)/docs"
@@ -142,7 +143,7 @@ purego-all: ## runs all tests of all packages without assembly
 	@BLOOMERY_TESTS=all $(GO) test -tags purego -timeout $(TIMEOUT) $(CODE)
 
 # In this order, even with -j, because of .NOTPARALLEL. Takes about two hours.
-test-all: test accessible bench-test race-all purego-all other-processors rates power-simulated failover cluster-demo fuzz ## for nightly runs: make test, axe-core, the tests of bench/, then all tests with the race detector and in pure Go, other processors, the full rate grid, power cuts, failing clusters, and every fuzz target
+test-all: test browser-all bench-test race-all purego-all other-processors rates power-simulated failover cluster-demo fuzz ## for nightly runs: make test, all tests of pages, the tests of bench/, then all tests with the race detector and in pure Go, other processors, the full rate grid, power cuts, failing clusters, and every fuzz target
 
 # arm64 and s390x fuse floating-point operations, and s390x is big-endian. The small
 # packages run all their tests. 386 has the stage 32-bit: Go programs crash in
