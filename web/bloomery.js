@@ -12,7 +12,7 @@ export { Filter, SecretError } from './kinds.js';
 export { openURL, RemoteFilter, SourceError } from './range.js';
 export { xxh3, xxh64, sipHash } from './hash.js';
 export { pairedPositions, splitPositions, classicPositions, rowOf } from './layout.js';
-export { pairedRate } from './rate.js';
+export { paired as pairedRate } from './rate.js';
 export { normalizer } from './normalize.js';
 
 // openBytes returns the filter in the bytes of a whole file, which it keeps: they must not

@@ -5,7 +5,7 @@ import { checkBody, compareBytes, decodeHead, fits, FormatError, maxListed, maxL
 import { bytesOf, load, SipHash, sipHash, XXH3, XXH64 } from './hash.js';
 import { ClassicLayer, CountingLayer, PairedLayer, SchemeLayer, SplitLayer } from './layout.js';
 import { normalizer } from './normalize.js';
-import { pairedRate } from './rate.js';
+import { paired as pairedRate } from './rate.js';
 import { refusal, schemes } from './schemes.js';
 import { out, toBigInt } from './words.js';
 

@@ -1,6 +1,6 @@
 // The lines that `bloomery plan` prints to paste.
 
-import { log } from "./elementary.js";
+import { log } from "../elementary.js";
 import { commas, shortest, underscores } from "./human.js";
 import { plan, Refused } from "./sizing.js";
 

@@ -6,8 +6,8 @@ import { schemePositions } from "../bloomery.js";
 import { load, XXH3, XXH64 } from "../hash.js";
 import { ClassicLayer, PairedLayer, SplitLayer } from "../layout.js";
 import { out, toBigInt } from "../words.js";
-import { log1p, expm1 } from "./elementary.js";
-import * as rates from "./rate.js";
+import { log1p, expm1 } from "../elementary.js";
+import * as rates from "../rate.js";
 import { plan } from "./sizing.js";
 
 export const layouts = ["classic", "paired", "split", "counting", "scalable", "window"];

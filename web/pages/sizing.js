@@ -1,8 +1,8 @@
 // The search of internal/sizing and the plans of `bloomery plan`: the same numbers, for
 // the same n, p, m and k.
 
-import { log2 } from "./elementary.js";
-import * as rate from "./rate.js";
+import { log2 } from "../elementary.js";
+import * as rate from "../rate.js";
 
 export const maxKeys = 2 ** 44;
 const maxClassicBits = 2 ** 45;
