@@ -125,6 +125,27 @@ func (c Cuckoo) Header() []byte {
 	return h.append(make([]byte, 0, cuckooHeaderBytes))
 }
 
+// CuckooHeader returns the header of the dump of an empty filter: for
+// [Config.LoadCuckooHeader] it is what CF.RESERVE makes. The hash is RedisBloom's. The error
+// wraps [bloom.ErrConfig] or [bloom.ErrRate].
+func CuckooHeader(c bloom.CuckooConfig) ([]byte, error) {
+	c.Grant, c.Release, c.Seed, c.Secret = nil, nil, 0, nil
+	plan, err := c.Plan()
+	if err != nil {
+		return nil, err
+	}
+	f, err := bloom.Inside.CuckooOf(c, 0, 0, 0, nil) // without layers it takes no memory
+	if err != nil {
+		return nil, err
+	}
+	c = f.Config()
+	h := cuckooHead{buckets: plan.Blocks, layers: 1, size: uint16(c.BucketSize), iterations: uint16(c.Iterations), growth: uint16(c.Growth)}
+	if c.NonScaling {
+		h.growth = 0
+	}
+	return h.append(nil), nil
+}
+
 // ScanDump is CF.SCANDUMP. For iterator 0 it returns the header and iterator 1. For n >= 1
 // it returns the slots of a layer from offset n-1 on, and the iterator after them; offsets
 // count through the slots of all layers, oldest first. A chunk ends with its layer, or

@@ -504,3 +504,22 @@ func TestCuckooCompactKeepsOrder(t *testing.T) {
 		t.Errorf("%d of 4 keys are left in %d layers", n, c.LayerCount())
 	}
 }
+
+// TestCuckooHeader compares headers with those of filters that were made.
+func TestCuckooHeader(t *testing.T) {
+	for _, c := range []bloom.CuckooConfig{
+		{}, {Keys: 1000, BucketSize: 3, Growth: 3}, {Keys: 5, Iterations: 500}, {Keys: 1 << 20, BucketSize: 4, NonScaling: true},
+	} {
+		f, err := c.New()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := redisbloom.CuckooHeader(c)
+		if want := (redisbloom.Cuckoo{Cuckoo: f}).Header(); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%+v: header %x, %v; the filter's is %x", c, got, err, want)
+		}
+	}
+	if _, err := redisbloom.CuckooHeader(bloom.CuckooConfig{BucketSize: 256}); !errors.Is(err, bloom.ErrConfig) {
+		t.Errorf("256 slots: %v", err)
+	}
+}

@@ -3,6 +3,8 @@ package store
 import (
 	"context"
 	"time"
+
+	"github.com/bloomery/bloom/redisbloom"
 )
 
 // Optional abilities of a [Store], or of its filters. A server asks for them by type
@@ -49,6 +51,47 @@ type Remote interface {
 // are no names.
 type Randomizer interface {
 	Random() (name string, ok bool)
+}
+
+// A Remover is a [Filter] of which keys can be removed. The errors of its methods are those
+// of Add, or wrap [errors.ErrUnsupported] if the filter's kind has no removals.
+type Remover interface {
+	// Remove removes keys in order, each once. removed is as long as keys. A key that is
+	// certainly not there is refused, and nothing changes. One that is found by mistake is
+	// removed, and another key may then be missing: only keys that were added may be removed.
+	// Remove returns how many keys it has dealt with: all, unless there is an error.
+	Remove(ctx context.Context, keys [][]byte, removed []bool) (int, error)
+
+	// Count returns how many times each key is in the filter, or more. counts is as long as
+	// keys.
+	Count(ctx context.Context, keys [][]byte, counts []int) error
+}
+
+// A Nest is a [Filter] of kind Cuckoo. Add stores a key always, and its answers are those of
+// Contains before it, negated.
+type Nest interface {
+	Remover
+
+	// Insert adds keys in order, with unique only those that are not found. inserted is as
+	// long as keys. It returns how many keys it has dealt with, and the error of the next
+	// one: it wraps ErrFull if there is no room, and bloom.ErrLayers, too, if the filter has
+	// as many layers as it may, or ErrMemory.
+	Insert(ctx context.Context, keys [][]byte, unique bool, inserted []bool) (int, error)
+
+	// Compact moves keys to older layers, and drops the layers that are empty then.
+	Compact(ctx context.Context) error
+
+	// Cuckoo returns what CF.INFO reports.
+	Cuckoo() (redisbloom.CuckooInfo, error)
+}
+
+// A Nester is a [Store] that can keep filters of kind Cuckoo.
+type Nester interface {
+	// LoadCuckoo creates a filter from the first chunk of a dump, which is RedisBloom's
+	// header, as Filter.Dump(0) returned it; the other chunks follow by Filter.Load. With
+	// the header of an empty filter, see [redisbloom.CuckooHeader], there are none. The
+	// error wraps ErrExists, ErrMemory or ErrChunk.
+	LoadCuckoo(ctx context.Context, name string, header []byte) (Filter, error)
 }
 
 // An Inspector is a [Filter] that shows its bits to people. Its methods return

@@ -33,6 +33,14 @@ const (
 
 	// String is a plain value, so that clients get an error about the wrong type.
 	String
+
+	// Counting is a bloom.Counting, or a bloom.ScalableCounting if it may grow: keys can be
+	// removed. It is a Remover.
+	Counting
+
+	// Cuckoo is the filter of RedisBloom's CF commands, bit for bit: a bloom.Cuckoo. It is a
+	// Nest, and a Nester makes it.
+	Cuckoo
 )
 
 // String returns the word for a kind in flags, replies and messages.
@@ -48,6 +56,10 @@ func (k Kind) String() string {
 		return "window"
 	case String:
 		return "string"
+	case Counting:
+		return "counting"
+	case Cuckoo:
+		return "cuckoo"
 	}
 	return fmt.Sprintf("kind %d", uint8(k))
 }
@@ -105,9 +117,13 @@ func (l Level) String() string {
 type Info struct {
 	Spec
 	Bytes  uint64 // of memory, all included, as RedisBloom's BF.INFO counts them
-	Items  uint64 // adds that were new; of a Window, including keys that have expired since
+	Items  uint64 // adds that were new; of a Window, including keys that have expired since; of filters with removals, all adds less all removals
 	Room   uint64 // keys that fit in all layers; of a Window, the Capacity of a span
 	Layers []Layer
+
+	// Of filters with removals. Refused are removals of keys that were certainly not there,
+	// since the store was opened. Stuck are counters that stay at bloom.MaxCount.
+	Removed, Refused, Stuck uint64
 
 	// Of a filter that is being loaded: how many bytes of its file have come, and of how
 	// many. Otherwise, and for the kind RedisBloom, zero.
