@@ -135,7 +135,10 @@ type BitPlace struct {
 	Set bool
 }
 
-var _ Inspector = (*value)(nil)
+var _ interface {
+	Inspector
+	Nest
+} = (*value)(nil)
 
 var _ interface {
 	Store
@@ -144,4 +147,5 @@ var _ interface {
 	Grantor
 	Grouper
 	Randomizer
+	Nester
 } = (*Local)(nil)
