@@ -308,6 +308,41 @@ func (inside) CuckooSlots(f *Cuckoo) [][]byte {
 	return slots
 }
 
+// Journal makes a Cuckoo append to a journal each slot that changes from now on, in order:
+// the fingerprint that it has then, or zero, in the lowest byte, the layer, counted from the
+// oldest, in the next one, and the slot above. Layers that are made or dropped are not in
+// it. nil ends the journal.
+func (inside) Journal(f *Cuckoo, journal *[]uint64) { f.journal = journal }
+
+func journalEntry(layer, slot int, fingerprint byte) uint64 {
+	return uint64(slot)<<16 | uint64(layer)<<8 | uint64(fingerprint)
+}
+
+// ReplayCuckoo does to a Cuckoo what a journal has, and gives it that many layers, Len and
+// Removed. It does not matter whether the slots have some of these changes, or later ones,
+// already: replaying those again has the same result. The error wraps [ErrFormat] or
+// [ErrBudget], or is Grant's.
+func (inside) ReplayCuckoo(f *Cuckoo, journal []uint64, layers int, stored, removed uint64) error {
+	f.mustBeOpen()
+	if layers < 1 || layers > MaxCuckooLayers || layers > 1 && f.config.NonScaling {
+		return fmt.Errorf("%w: a cuckoo filter with %d layers", ErrFormat, layers)
+	}
+	for len(f.layers) < layers {
+		if err := f.grow(); err != nil {
+			return err
+		}
+	}
+	for _, entry := range journal {
+		layer, slot := int(entry>>8&0xff), entry>>16
+		if layer >= len(f.layers) || slot >= uint64(len(f.layers[layer].Slots)) {
+			return fmt.Errorf("%w: slot %d of layer %d of a cuckoo filter", ErrFormat, slot, layer)
+		}
+		f.layers[layer].Slots[slot] = byte(entry)
+	}
+	f.stored, f.removed = stored, removed
+	return f.drop(layers)
+}
+
 // CuckooOf makes a Cuckoo with that many layers, whose slots are empty or, unless r is nil,
 // are read from r, one layer after the other. stored and removed are [Cuckoo.Len] and
 // [Cuckoo.Removed]. If there is no Grant, memory grows as the bytes arrive.

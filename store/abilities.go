@@ -143,6 +143,7 @@ type BitPlace struct {
 var _ interface {
 	Inspector
 	Kinded
+	Nest
 } = (*value)(nil)
 
 var _ interface {
@@ -152,4 +153,5 @@ var _ interface {
 	Grantor
 	Grouper
 	Randomizer
+	Nester
 } = (*Local)(nil)

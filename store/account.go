@@ -24,9 +24,13 @@ var (
 	valueBytes = allocated[value]() + 28
 
 	chainBytes  = allocated[redisbloom.Filter]()
+	nestBytes   = allocated[nest]() + allocated[bloom.Cuckoo]() + nestLayerBytes
 	textBytes   = allocated[text]()
 	pairedBytes = allocated[paired]() + allocated[hashed]()
 	layerBytes  = allocated[bloom.Shared]()
+
+	// The slices of a cuckoo filter's layers, which the allocator doubles.
+	nestLayerBytes = allocated[[2]kernel.Cuckoo]() + allocated[[2]any]() + allocated[[4]int]()
 
 	// A Scalable or Window has a chain of layers, and slices as long as that chain.
 	growingBytes = allocated[bloom.Scalable]() + 128
@@ -42,6 +46,8 @@ func overheadBytes(b body, name string) uint64 {
 	switch b := b.(type) {
 	case chain:
 		bytes += chainBytes
+	case *nest:
+		bytes += nestBytes
 	case text:
 		bytes += textBytes
 	case *paired:

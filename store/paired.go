@@ -242,7 +242,7 @@ func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool, alone bool) 
 
 func (p *paired) contains(keys [][]byte, found []bool) { p.now().ContainsMany(keys, found) }
 
-func (p *paired) report(bits io.Closer) bloom.Report {
+func (p *paired) report(_ *value, bits io.Closer) bloom.Report {
 	r := bits.(hashed).Report()
 	r.Added = p.items.Load()
 	return r

@@ -457,6 +457,10 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 	case RedisBloom:
 		b, err = l.loadChain(header)
 		c.size = redisbloom.LayerBytes(header)
+	case Cuckoo:
+		if b, err = l.loadNest(header); err == nil {
+			c.size = b.(*nest).Bytes()
+		}
 	case Paired, Window:
 		var h DumpHeader
 		h, err = ParseDumpHeader(header)
@@ -526,6 +530,8 @@ func (r *recovery) readContent(v *recovered, f *fields) error {
 		}
 		r.workers.restore(b, int64(c.at)+1, data)
 		return nil
+	case *nest:
+		return b.restore(c.at-uint64(len(data)), data)
 	case *paired:
 		if c.pipe != nil {
 			if _, err := c.pipe.Write(data); err != nil {
@@ -548,7 +554,7 @@ func (r *recovery) endContent(v *recovered) error {
 		whole := text(slices.Clip(c.bytes))
 		r.local.grant(whole.bytes())
 		v.body = whole
-	case chain:
+	case chain, *nest:
 		if c.at != c.size {
 			return fmt.Errorf("%d bytes of value %d, which has %d", c.at, v.id, c.size)
 		}
