@@ -297,6 +297,26 @@ func (inside) Place(f *Shared, h uint64) (place kernel.Probe, set [2][kernel.Lan
 // no such file, no permission to write, no locks.
 func (inside) Lock(path string) (unlock func(), err error) { return filterfile.Lock(path) }
 
+// Counts returns the counters of a hash, packed into a word, and SetCounts sets them to what
+// Counts has returned.
+func (inside) Counts(f *Counting, h uint64) uint64 {
+	counts := f.counters.Counts(h)
+	f.keepAlive()
+	return counts
+}
+
+func (inside) SetCounts(f *Counting, h, counts uint64) {
+	f.counters.SetCounts(h, counts)
+	f.keepAlive()
+}
+
+// NonZero sets the bits of words whose counters are not zero, and clears the others. words
+// are whole blocks, from a block on.
+func (inside) NonZero(f *Counting, block uint64, words []uint64) {
+	kernel.NonZero(words, f.counters.Words[block*kernel.CounterWordsPerBlock:])
+	f.keepAlive()
+}
+
 // CuckooSlots returns the slots of a Cuckoo's layers, oldest first: not a copy. They are
 // valid until the filter changes.
 func (inside) CuckooSlots(f *Cuckoo) [][]byte {
