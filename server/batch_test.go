@@ -171,6 +171,10 @@ func drawCommand(t *rapid.T, name string) []string {
 			return []string{"CF.DEL", name, item.Draw(t, "item")}
 		}
 	}
+	if strings.HasPrefix(name, "counts") && rapid.Bool().Draw(t, "remove") {
+		return rapid.SampledFrom([][]string{{"BF.DEL", name, item.Draw(t, "item")}, append([]string{"BF.MDEL", name}, items.Draw(t, "items")...),
+			{"BF.COUNT", name, item.Draw(t, "item")}}).Draw(t, "removal")
+	}
 	switch rapid.IntRange(0, 11).Draw(t, "command") {
 	case 0, 1, 2:
 		return []string{"BF.ADD", name, item.Draw(t, "item")}
@@ -195,14 +199,18 @@ func drawCommand(t *rapid.T, name string) []string {
 func TestPipelinesAgree(t *testing.T) {
 	addrs := map[string]string{}
 	for name, wrap := range transports {
-		_, addrs[name], _ = serveOn(t, newFakeStore(), Config{}, wrap)
+		_, addrs[name], _ = serveOn(t, openLocal(t, 0), Config{}, wrap)
 	}
-	_, slowly, _ := serveOn(t, newFakeStore(), Config{}, transports["loops"])
+	_, slowly, _ := serveOn(t, openLocal(t, 0), Config{}, transports["loops"])
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
-		names := []string{fmt.Sprint("grows", run), fmt.Sprint("fills", run), fmt.Sprint("nest", run), fmt.Sprint("nest fills", run)}
-		commands := []string{command("BF.RESERVE", names[1], "0.001", "5", "NONSCALING"), command("CF.RESERVE", names[3], "8", "EXPANSION", "0")}
+		names := []string{fmt.Sprint("grows", run), fmt.Sprint("fills", run), fmt.Sprint("counts", run), fmt.Sprint("nest", run), fmt.Sprint("nest fills", run)}
+		commands := []string{
+			command("BF.RESERVE", names[1], "0.001", "5", "NONSCALING"),
+			command("BF.RESERVE", names[2], "0.001", "9", "NONSCALING", "LAYOUT", "COUNTING", "PUBLIC"),
+			command("CF.RESERVE", names[4], "8", "EXPANSION", "0"),
+		}
 		sent := strings.Join(commands, "")
 		for range rapid.IntRange(1, 60).Draw(rt, "commands") {
 			text := command(drawCommand(rt, rapid.SampledFrom(names).Draw(rt, "name"))...)
