@@ -122,9 +122,10 @@ func (f *Shared) setAdded(n uint64) {
 	f.stripes[0].Count(n)
 }
 
-// Saturate sets all bits of a Shared, a Scalable or a Window: from now on every key is
-// found, in a Window for the next Span. It is for a filter that has lost some of its
-// bits, for which "perhaps" is the only answer that is never wrong.
+// Saturate sets all bits of a Shared, a Scalable or a Window, or saturates all counters of a
+// Counting or a ScalableCounting: from now on every key is found, in a Window for the next
+// Span. It is for a filter that has lost some of its bits, for which "perhaps" is the only
+// answer that is never wrong.
 func (inside) Saturate(f Any) { f.(interface{ saturate() }).saturate() }
 
 func (f *Shared) saturate() {
@@ -140,6 +141,21 @@ func (f *Scalable) saturate() {
 }
 
 func (w *Window) saturate() { w.now().saturate() }
+
+func (f *Counting) saturate() {
+	f.mustBeOpen()
+	for i := range f.counters.Words {
+		f.counters.Words[i] = ^uint64(0)
+	}
+	f.counters.Stuck = f.plan.Bits
+	f.keepAlive()
+}
+
+func (f *ScalableCounting) saturate() {
+	for _, layer := range f.layers {
+		layer.saturate()
+	}
+}
 
 func (l *layers) saturate() {
 	for _, layer := range l.filters {
@@ -194,16 +210,24 @@ func (inside) AddDisjoint(f *Filter, hashes []uint64, isNew []bool) int {
 // FileBytes returns the length of the file that WriteTo would write.
 func (inside) FileBytes(f *Filter) int64 { return int64(filterfile.FileBytes(f.plan.Bytes())) }
 
-// Image returns the file that WriteTo of a Shared, a Scalable or a Window would write,
-// made piece by piece while others add, so that a store can send a filter of any size
-// to a slow reader. It has every key whose Add returned before the call, and perhaps
-// some that are added until its last piece is read. Do not close the filter before.
+// Image returns the file that WriteTo of a Shared, a Scalable, a Window, a Counting or a
+// ScalableCounting would write, made piece by piece while others add, so that a store can
+// send a filter of any size to a slow reader. It has every key whose Add returned before the
+// call, and perhaps some that are added until its last piece is read. Do not close the filter
+// before.
+//
+// Of a Counting or a ScalableCounting nobody may add or remove keys while a piece is read, but
+// in between they may. Each block of counters is then as it was when its piece was read, which
+// for a removed key may be before or after. Reading the file recounts the keys of each layer.
 func (inside) Image(f Any) (*filterfile.Image, error) {
 	s, err := f.(interface {
 		stored() (*filterfile.File, error)
 	}).stored()
 	if err != nil {
 		return nil, err
+	}
+	if s.Live == nil { // a Counting
+		s.Live = f
 	}
 	return s.Image()
 }
@@ -296,6 +320,41 @@ func (inside) Place(f *Shared, h uint64) (place kernel.Probe, set [2][kernel.Lan
 // The error wraps [ErrLocked] if the file is open for update, or is the system's:
 // no such file, no permission to write, no locks.
 func (inside) Lock(path string) (unlock func(), err error) { return filterfile.Lock(path) }
+
+// The following functions are for a store that logs each change of a [ScalableCounting] with
+// the layer that it was made in. Replaying it then does not depend on what the layers contain
+// by mistake, and memory is charged before the filter grows. A log names layers by their
+// number since the filter was made: their index here plus DroppedLayers.
+
+// CountingLayers returns the layers of a ScalableCounting, oldest first: not copies. Keys may
+// be added to them and removed from them, by the rule of [ScalableCounting]. Such removals
+// are not in Removed, and drop no layer.
+func (inside) CountingLayers(f *ScalableCounting) []*Counting { return slices.Clip(f.layers) }
+
+// LayerFor returns the index of the oldest layer that contains a key, which Add and Remove
+// use, or -1 if none does: then Add uses the newest.
+func (inside) LayerFor(f *ScalableCounting, h uint64) int { return f.layerFor(h) }
+
+// CountingRoom returns how many more keys fit into the newest layer. At zero the next key
+// that no layer contains makes the filter grow.
+func (inside) CountingRoom(f *ScalableCounting) uint64 { return f.room() }
+
+// NextCountingLayer returns the plan of the layer after the newest one, whose counters take
+// four times [Plan.Bytes]. The error says why there is none; see [ScalableCounting.Err].
+func (inside) NextCountingLayer(f *ScalableCounting) (Plan, error) { return f.nextPlan() }
+
+// GrowCounting appends that layer, even if the newest has room.
+func (inside) GrowCounting(f *ScalableCounting) error { return f.grow() }
+
+// DropEmptyLayers drops the oldest layers that are empty, but not the newest, as Remove does,
+// and returns their number.
+func (inside) DropEmptyLayers(f *ScalableCounting) (n int) { return f.dropEmpty() }
+
+// DroppedLayers returns how many layers were dropped since the filter was made or cleared.
+func (inside) DroppedLayers(f *ScalableCounting) uint64 { return f.dropped }
+
+// SetRemoved sets Removed, for a caller that has removed keys from layers itself.
+func (inside) SetRemoved(f *ScalableCounting, n uint64) { f.removed = n }
 
 // CuckooSlots returns the slots of a Cuckoo's layers, oldest first: not a copy. They are
 // valid until the filter changes.

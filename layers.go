@@ -210,11 +210,15 @@ var sieves = sync.Pool{New: func() any { return new(sieve) }}
 
 func newSieve(hashes []uint64) *sieve {
 	s := sieves.Get().(*sieve)
+	s.fill(hashes)
+	return s
+}
+
+func (s *sieve) fill(hashes []uint64) {
 	s.n = copy(s.hashes[:], hashes)
 	for i := range s.n {
 		s.at[i] = uint16(i)
 	}
-	return s
 }
 
 // drop removes the keys that layer, the i-th, has, and returns their number. found,
