@@ -218,7 +218,7 @@ func (c Cuckoo) LoadChunk(iterator int64, data []byte) error {
 	return nil
 }
 
-// FitsChunk returns the error that [Cuckoo.LoadChunk] would return for so many bytes of data.
+// FitsChunk returns the error that [Cuckoo.LoadChunk] would return for data of that size.
 func (c Cuckoo) FitsChunk(iterator int64, size int) error {
 	if size <= 0 || iterator <= int64(size) {
 		return ErrCuckooChunk

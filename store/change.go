@@ -131,7 +131,7 @@ func (l *Local) newBody(spec Spec) (body, error) {
 	switch spec.Kind {
 	case RedisBloom:
 		return l.newChain(spec)
-	case Paired, Window:
+	case Paired, Window, Counting:
 		return l.newPaired(spec)
 	}
 	return nil, fmt.Errorf("%w: a filter of kind %d", bloom.ErrConfig, spec.Kind)

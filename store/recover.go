@@ -461,7 +461,7 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 		if b, err = l.loadNest(header); err == nil {
 			c.size = b.(*nest).Bytes()
 		}
-	case Paired, Window:
+	case Paired, Window, Counting:
 		var h DumpHeader
 		h, err = ParseDumpHeader(header)
 		switch p := (&paired{local: l, spec: h.Spec}); {
@@ -568,6 +568,7 @@ func (r *recovery) endContent(v *recovered) error {
 		}
 		bytes := memoryOf(c.bits) // computed once: a window may drop expired layers meanwhile
 		r.local.grant(bytes)
+		setLive(c.bits, b.items.Load())
 		b.replace(c.bits, b.items.Load(), bytes)
 	}
 	return nil

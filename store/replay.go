@@ -134,7 +134,7 @@ func (r *recovery) apply(in *recordReader, kind byte, f *fields) error {
 	if kind != recordMark {
 		r.changes++
 	}
-	if kind == recordPairs || kind == recordHashes || kind == recordTimed || kind == recordSlots {
+	if kind == recordPairs || kind == recordHashes || kind == recordTimed || kind == recordSlots || kind == recordCounts {
 		return r.applyAdds(in, lsn, kind, f)
 	}
 	r.workers.wait()
@@ -182,10 +182,17 @@ func (r *recovery) applyAdds(in *recordReader, lsn uint64, kind byte, f *fields)
 		r.workers.pairs(b, int(layer), f.b)
 		return nil
 	case *paired:
+		if kind == recordCounts {
+			r.found.Adds += uint64(count)
+			if err := b.replayCounts(layer, f); err != nil {
+				return in.failed(nil, err.Error())
+			}
+			return nil
+		}
 		if kind == recordTimed {
 			r.local.replay.Store(max(int64(f.uint64()), 1))
 		}
-		if kind == recordPairs || len(f.b)%8 != 0 {
+		if kind == recordPairs || len(f.b)%8 != 0 || b.spec.Kind == Counting {
 			break
 		}
 		r.found.Adds += uint64(count)

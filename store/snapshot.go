@@ -315,6 +315,9 @@ func (v *value) state() (s valueState) {
 	case *paired:
 		bits, size := b.now(), uint64(0)
 		s.writeBits = func(to io.Writer) error { _, err := bits.WriteTo(to); return err }
+		if b.spec.Kind == Counting {
+			s.writeBits = func(to io.Writer) error { return b.writeImage(v, bits, to) }
+		}
 		if in := b.incoming; in != nil {
 			size = in.size
 			pieces := slices.Clone(in.pieces)

@@ -295,11 +295,17 @@ func NonZero(dst, counters []uint64) {
 	}
 }
 
-// CountStuck sets Stuck by counting, for words that were read from a file.
-func (f *Counters) CountStuck() {
+// Recount sets Stuck by counting, for words that were read from a file, and returns the sum
+// of all counters. If none is stuck that is k for each add that was not removed: both an add
+// and a removal change k counters by one.
+func (f *Counters) Recount() (sum uint64) {
 	f.Stuck = 0
 	for w := 0; w < len(f.Words); w += CounterDigits {
-		at := f.Words[w:][:CounterDigits]
-		f.Stuck += uint64(bits.OnesCount64(at[0] & at[1] & at[2] & at[3]))
+		c := (*digits)(f.Words[w:])
+		for i, digit := range c {
+			sum += uint64(bits.OnesCount64(digit)) << i
+		}
+		f.Stuck += uint64(bits.OnesCount64(c[0] & c[1] & c[2] & c[3]))
 	}
+	return sum
 }

@@ -38,8 +38,9 @@ type plainCounters []int
 
 func (p plainCounters) check(t *testing.T, f *Counters, after string) {
 	t.Helper()
-	stuck := uint64(0)
+	stuck, sum := uint64(0), uint64(0)
 	for position, want := range p {
+		sum += uint64(want)
 		if got := f.at(position); got != want {
 			t.Fatalf("counter %d is %d after %s, want %d", position, got, after, want)
 		}
@@ -49,6 +50,10 @@ func (p plainCounters) check(t *testing.T, f *Counters, after string) {
 	}
 	if f.Stuck != stuck {
 		t.Fatalf("Stuck is %d after %s, want %d", f.Stuck, after, stuck)
+	}
+	again := Counters{Words: f.Words}
+	if got := again.Recount(); got != sum || again.Stuck != stuck {
+		t.Fatalf("after %s Recount says %d, and %d are stuck, want %d and %d", after, got, again.Stuck, sum, stuck)
 	}
 }
 
