@@ -108,6 +108,9 @@ func (v *value) Contains(ctx context.Context, keys [][]byte, found []bool) error
 	return nil
 }
 
+// Kind returns the filter's kind, also after its name was dropped.
+func (v *value) Kind() Kind { return v.kind() }
+
 // Info describes the filter. It is cheap.
 func (v *value) Info() (i Info) {
 	gate := v.gate()
