@@ -163,7 +163,7 @@ func (w *worker) note(before *names) *op {
 
 // act performs one action, which takes one or several commands.
 func (w *worker) act(c *client, rng *rand.Rand, wants []want) []want {
-	if rng.IntN(4) == 0 {
+	if rng.IntN(3) == 0 {
 		return w.turnOver(c, rng, wants)
 	}
 	roll := rng.IntN(100)

@@ -111,7 +111,7 @@ func (w *worker) pick(h *holding, rng *rand.Rand) int {
 func (w *worker) turnOver(c *client, rng *rand.Rand, wants []want) []want {
 	i := rng.IntN(len(removables))
 	h := w.holdings[i]
-	for left := 1 + rng.IntN(40); left > 0; {
+	for left := 1 + rng.IntN(60); left > 0; {
 		n := 1
 		if rng.IntN(4) == 0 {
 			n = 1 + rng.IntN(min(left, 12))
