@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -176,7 +177,7 @@ type placeJSON struct {
 // A verdictJSON is what a filter says about a key.
 type verdictJSON struct {
 	Found  bool        `json:"found" doc:"false: it was certainly never added"`
-	Hidden bool        `json:"hidden,omitempty" doc:"the filter is keyed, and the read password does not show where its keys lie; or it is on other machines, or a cuckoo filter"`
+	Hidden bool        `json:"hidden,omitempty" doc:"the filter is keyed, and the read password does not show where its keys lie; or it is on other machines, or of the kind counting or cuckoo"`
 	Hash   []string    `json:"hash,omitempty" doc:"hexadecimal: one number, or two in a filter of RedisBloom's kind"`
 	Layers []placeJSON `json:"layers,omitempty" doc:"oldest first"`
 }
@@ -202,11 +203,15 @@ func testKey(q *apiRequest) (any, error) {
 	}
 	verdict := verdictJSON{Found: isTrue(reply)}
 	shown, ok := filter.(store.Inspector)
-	if verdict.Hidden = !ok || info.Kind == store.Cuckoo || !info.Public && q.access < accessFull; verdict.Hidden {
+	if verdict.Hidden = !ok || !info.Public && q.access < accessFull; verdict.Hidden {
 		return verdict, nil
 	}
 	place, err := shown.Place(key)
-	if err != nil {
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		verdict.Hidden = true
+		return verdict, nil
+	case err != nil:
 		return nil, storeRefusal(err)
 	}
 	for _, hash := range place.Hash {

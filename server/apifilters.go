@@ -267,8 +267,8 @@ func getPopulation(q *apiRequest) (any, error) {
 	switch {
 	case !ok:
 		return nil, refusal(http.StatusNotImplemented, "the bits are on other machines")
-	case info.Kind == store.Cuckoo:
-		return nil, refusal(http.StatusNotImplemented, "a cuckoo filter has slots, not bits")
+	case info.Kind == store.Counting || info.Kind == store.Cuckoo:
+		return nil, refusal(http.StatusNotImplemented, "a filter from which keys can be removed has counters or slots, not bits")
 	}
 	p := populationJSON{Layer: layer}
 	p.Set, p.Read, err = shown.Population(layer, parts)
