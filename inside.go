@@ -242,6 +242,9 @@ func (inside) ReportOf(plan Plan, words []uint64) Report {
 	return sample.report(plan, uint64(len(words)) == plan.Blocks*kernel.WordsPerBlock)
 }
 
+// ReportOfLayers sums up the reports of layers, oldest first.
+func (inside) ReportOfLayers(layers []Report) Report { return summed(layers) }
+
 // A shownLayer is a layer of a filter, to be shown to people.
 type shownLayer struct {
 	Bits *Shared
@@ -321,40 +324,111 @@ func (inside) Place(f *Shared, h uint64) (place kernel.Probe, set [2][kernel.Lan
 // no such file, no permission to write, no locks.
 func (inside) Lock(path string) (unlock func(), err error) { return filterfile.Lock(path) }
 
-// The following functions are for a store that logs each change of a [ScalableCounting] with
-// the layer that it was made in. Replaying it then does not depend on what the layers contain
-// by mistake, and memory is charged before the filter grows. A log names layers by their
-// number since the filter was made: their index here plus DroppedLayers.
+// Counts returns the counters of a hash, packed into a word, and SetCounts sets them to what
+// Counts has returned.
+func (inside) Counts(f *Counting, h uint64) uint64 {
+	counts := f.counters.Counts(h)
+	f.keepAlive()
+	return counts
+}
 
-// CountingLayers returns the layers of a ScalableCounting, oldest first: not copies. Keys may
-// be added to them and removed from them, by the rule of [ScalableCounting]. Such removals
-// are not in Removed, and drop no layer.
-func (inside) CountingLayers(f *ScalableCounting) []*Counting { return slices.Clip(f.layers) }
+func (inside) SetCounts(f *Counting, h, counts uint64) {
+	f.counters.SetCounts(h, counts)
+	f.keepAlive()
+}
 
-// LayerFor returns the index of the oldest layer that contains a key, which Add and Remove
-// use, or -1 if none does: then Add uses the newest.
-func (inside) LayerFor(f *ScalableCounting, h uint64) int { return f.layerFor(h) }
+// CountingLayers returns the layers of a Counting or a ScalableCounting, oldest first, and the
+// number of the oldest one: layers keep their numbers when older ones are dropped.
+func (inside) CountingLayers(f Any) (first uint64, layers []*Counting) {
+	if f, ok := f.(*ScalableCounting); ok {
+		return f.dropped, f.layers
+	}
+	return 0, []*Counting{f.(*Counting)}
+}
 
-// CountingRoom returns how many more keys fit into the newest layer. At zero the next key
-// that no layer contains makes the filter grow.
-func (inside) CountingRoom(f *ScalableCounting) uint64 { return f.room() }
+// CountingLayer returns the number of the layer that has all copies of a hash, false if the
+// filter does not contain it.
+func (inside) CountingLayer(f Any, h uint64) (layer uint64, found bool) {
+	if f, ok := f.(*ScalableCounting); ok {
+		i := f.layerFor(h)
+		return f.dropped + uint64(max(i, 0)), i >= 0
+	}
+	return 0, f.(*Counting).ContainsHash(h)
+}
 
-// NextCountingLayer returns the plan of the layer after the newest one, whose counters take
-// four times [Plan.Bytes]. The error says why there is none; see [ScalableCounting.Err].
+// CountingRoom returns how many keys may be added before a ScalableCounting grows; at least
+// one if it contains h already, which goes to the layer that does.
+func (inside) CountingRoom(f *ScalableCounting, h uint64) uint64 {
+	room := f.room()
+	if room == 0 && f.layerFor(h) >= 0 {
+		return 1
+	}
+	return room
+}
+
+// NextCountingLayer returns the plan of the layer that GrowCounting would make.
 func (inside) NextCountingLayer(f *ScalableCounting) (Plan, error) { return f.nextPlan() }
 
-// GrowCounting appends that layer, even if the newest has room.
+// GrowCounting makes a layer, which the next new key goes to.
 func (inside) GrowCounting(f *ScalableCounting) error { return f.grow() }
 
-// DropEmptyLayers drops the oldest layers that are empty, but not the newest, as Remove does,
-// and returns their number.
-func (inside) DropEmptyLayers(f *ScalableCounting) (n int) { return f.dropEmpty() }
+// CountingState is what a filter of counters has besides them: the number of the layer that
+// comes first, the removals from all layers, and the keys of one layer and how many of them
+// were new.
+type countingState struct{ First, Removed, Live, Added uint64 }
 
-// DroppedLayers returns how many layers were dropped since the filter was made or cleared.
-func (inside) DroppedLayers(f *ScalableCounting) uint64 { return f.dropped }
+// CountingState returns the state, of a layer by its number.
+func (inside) CountingState(f Any, layer uint64) countingState {
+	first, layers := Inside.CountingLayers(f)
+	s := countingState{First: first}
+	if f, ok := f.(*ScalableCounting); ok {
+		s.Removed = f.removed
+	}
+	if layer -= first; layer < uint64(len(layers)) {
+		s.Live, s.Added = layers[layer].live, layers[layer].added
+	}
+	return s
+}
 
-// SetRemoved sets Removed, for a caller that has removed keys from layers itself.
-func (inside) SetRemoved(f *ScalableCounting, n uint64) { f.removed = n }
+// ReplayCounts gives counters of a layer the values that they had: each hash is followed by
+// its Counts. A layer that is not there yet is made, layers before s.First are dropped, and
+// the state is set. It does not matter whether the counters have some of these values, or
+// later ones, already. The error wraps [ErrFormat], or is that of growing.
+func (inside) ReplayCounts(f Any, layer uint64, s countingState, counts func() (h, counts uint64, ok bool)) error {
+	grows, _ := f.(*ScalableCounting)
+	first, layers := Inside.CountingLayers(f)
+	if layer < first || s.First < first || grows == nil && layer+s.First > 0 || layer-first > uint64(len(layers)) {
+		return fmt.Errorf("%w: counts of layer %d of a filter with layers %d to %d", ErrFormat, layer, first, first+uint64(len(layers))-1)
+	}
+	if layer-first == uint64(len(layers)) {
+		if err := grows.grow(); err != nil {
+			return err
+		}
+		layers = grows.layers
+	}
+	of := layers[layer-first]
+	for h, n, ok := counts(); ok; h, n, ok = counts() {
+		of.counters.SetCounts(h, n)
+	}
+	of.live, of.added = s.Live, s.Added
+	of.keepAlive()
+	if grows == nil {
+		return nil
+	}
+	if s.First-first >= uint64(len(grows.layers)) {
+		return fmt.Errorf("%w: all layers of a filter are dropped", ErrFormat)
+	}
+	grows.removed = s.Removed
+	grows.dropOldest(int(s.First - first))
+	return nil
+}
+
+// NonZero sets the bits of words whose counters are not zero, and clears the others. words
+// are whole blocks, from a block on.
+func (inside) NonZero(f *Counting, block uint64, words []uint64) {
+	kernel.NonZero(words, f.counters.Words[block*kernel.CounterWordsPerBlock:])
+	f.keepAlive()
+}
 
 // CuckooSlots returns the slots of a Cuckoo's layers, oldest first: not a copy. They are
 // valid until the filter changes.

@@ -172,12 +172,17 @@ func (f *ScalableCounting) dropEmpty() (n int) {
 	for n < len(f.layers)-1 && f.layers[n].live == 0 && f.layers[n].counters.Stuck == 0 {
 		n++
 	}
+	f.dropOldest(n)
+	return n
+}
+
+// dropOldest drops the n oldest layers.
+func (f *ScalableCounting) dropOldest(n int) {
 	if n > 0 {
 		f.layers = slices.Clone(f.layers[n:])
 		f.dropped += uint64(n)
 		f.err = nil
 	}
-	return n
 }
 
 // Err returns nil as long as the rate is kept. Otherwise the newest layer holds more keys

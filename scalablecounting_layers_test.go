@@ -30,8 +30,8 @@ func TestScalableCountingDrops(t *testing.T) {
 				t.Fatalf("key %d was added, and cannot be removed", key)
 			}
 		}
-		if f.LayerCount() != layers || bloom.Inside.DroppedLayers(f) != uint64(4-layers) {
-			t.Fatalf("there are %d layers, and %d were dropped, want %d", f.LayerCount(), bloom.Inside.DroppedLayers(f), layers)
+		if f.LayerCount() != layers || dropped(f) != uint64(4-layers) {
+			t.Fatalf("there are %d layers, and %d were dropped, want %d", f.LayerCount(), dropped(f), layers)
 		}
 	}
 	remove(keys[1], 4)
@@ -54,7 +54,7 @@ func TestScalableCountingDrops(t *testing.T) {
 	if rates := f.Layers(); len(rates) < 2 || rates[1].Plan.Rate < rates[0].Plan.Rate || f.Plan().Rate > 1e-6 {
 		t.Errorf("after drops a new layer has the rate of its place; the plan is %v, of %d layers", f.Plan(), len(rates))
 	}
-	if f.Clear(); f.LayerCount() != 1 || bloom.Inside.DroppedLayers(f) != 0 || f.Plan().Keys > 600 {
+	if f.Clear(); f.LayerCount() != 1 || dropped(f) != 0 || f.Plan().Keys > 600 {
 		t.Errorf("Clear leaves %v", f)
 	}
 }
@@ -132,7 +132,7 @@ func TestScalableCountingChurn(t *testing.T) {
 		if f.Err() != nil && budget == 0 || errors.Is(f.Err(), bloom.ErrLayers) || errors.Is(f.Err(), bloom.ErrRate) {
 			t.Errorf("budget %d: %v", budget, f.Err())
 		}
-		t.Logf("budget %d: %d keys at a time, %d in all: at most %d bytes in %d layers, %d dropped; %v", budget, n, next, most, layers, bloom.Inside.DroppedLayers(f), f.Err())
+		t.Logf("budget %d: %d keys at a time, %d in all: at most %d bytes in %d layers, %d dropped; %v", budget, n, next, most, layers, dropped(f), f.Err())
 	}
 }
 
@@ -187,35 +187,55 @@ func TestScalableCountingAtItsLimit(t *testing.T) {
 	}
 }
 
-// TestScalableCountingInside changes layers as a store does that replays a log: adds and
-// removals by layer, over a copy from an earlier time.
-func TestScalableCountingInside(t *testing.T) {
+// dropped returns how many layers a filter had before those that it has now.
+func dropped(f *bloom.ScalableCounting) uint64 {
+	first, _ := bloom.Inside.CountingLayers(f)
+	return first
+}
+
+// TestScalableCountingReplay changes a filter as a store does, and replays the log of what its
+// counters were on an older copy, half of whose counters are newer than the others.
+func TestScalableCountingReplay(t *testing.T) {
 	type change struct {
-		layer  uint64 // of all that there were
-		hash   uint64
-		remove bool
+		layer, h, counts uint64
+		replay           func() error
 	}
 	f := mustGrow(t, bloom.ScalableConfig{First: 50, Rate: 0.3})
 	random := rand.New(rand.NewPCG(7, 8))
 	var live []uint64
-	churn := func(steps int, log *[]change) {
+	var g *bloom.ScalableCounting // the copy
+	var log []change
+	note := func(layer, h uint64) {
+		first, layers := bloom.Inside.CountingLayers(f)
+		c := change{layer: max(layer, first), h: h}
+		if layer >= first {
+			c.counts = bloom.Inside.Counts(layers[layer-first], h)
+		}
+		state := bloom.Inside.CountingState(f, c.layer)
+		c.replay = func() error {
+			done := layer < first
+			return bloom.Inside.ReplayCounts(g, c.layer, state, func() (uint64, uint64, bool) {
+				ok := !done
+				done = true
+				return c.h, c.counts, ok
+			})
+		}
+		log = append(log, c)
+	}
+	churn := func(steps int) {
 		for range steps {
-			n := uint64(0)
-			if len(live) > 1500 {
-				n = 1000
-			}
-			for range n { // most of the oldest
-				i := random.IntN(len(live) / 2)
+			for len(live) > 1500 || len(live) > 0 && random.IntN(100) < 30 { // mostly of the oldest
+				i := random.IntN((len(live) + 1) / 2)
 				h := live[i]
 				live = slices.Delete(live, i, i+1)
-				*log = append(*log, change{bloom.Inside.DroppedLayers(f) + uint64(bloom.Inside.LayerFor(f, h)), h, true})
-				if !f.RemoveHash(h) {
+				layer, found := bloom.Inside.CountingLayer(f, h)
+				if !found || !f.RemoveHash(h) {
 					t.Fatal("a key is lost")
 				}
+				note(layer, h)
 			}
 			h := hashOf(random.Uint64N(5000))
-			at := bloom.Inside.LayerFor(f, h)
-			if at < 0 && bloom.Inside.CountingRoom(f) == 0 {
+			if bloom.Inside.CountingRoom(f, h) == 0 {
 				plan, err := bloom.Inside.NextCountingLayer(f)
 				if err != nil {
 					t.Fatal(err)
@@ -225,43 +245,47 @@ func TestScalableCountingInside(t *testing.T) {
 					t.Fatalf("a layer of %d bytes took %d, %v", 4*plan.Bytes(), f.Bytes()-before, err)
 				}
 			}
-			if isNew := f.AddHash(h); isNew != (at < 0) {
-				t.Fatalf("LayerFor says %d, and the key is new: %v", at, isNew)
+			_, found := bloom.Inside.CountingLayer(f, h)
+			if isNew := f.AddHash(h); isNew == found {
+				t.Fatalf("a key that a layer contains, %v, is new, %v", found, isNew)
 			}
-			if at < 0 {
-				at = f.LayerCount() - 1
-			}
+			layer, _ := bloom.Inside.CountingLayer(f, h)
 			live = append(live, h)
-			*log = append(*log, change{bloom.Inside.DroppedLayers(f) + uint64(at), h, false})
+			note(layer, h)
 		}
 	}
-	var log []change
-	churn(2000, &log)
-	log = nil
-	g := f.Clone()
-	churn(20_000, &log)
-	if bloom.Inside.DroppedLayers(f) == 0 {
-		t.Error("no layer was dropped: this tests less than it should")
-	}
-	removed := g.Removed()
-	for _, c := range log {
-		at := int(c.layer - bloom.Inside.DroppedLayers(g))
-		for at >= g.LayerCount() {
-			if err := bloom.Inside.GrowCounting(g); err != nil {
+	for range 20 {
+		churn(random.IntN(1000))
+		g, log = f.Clone(), nil
+		churn(500)
+		// What the first half of the changes has touched is newer in part of the copy.
+		first, layers := bloom.Inside.CountingLayers(f)
+		mine, copies := bloom.Inside.CountingLayers(g)
+		for i, c := range log[:len(log)/2] {
+			if i%2 == 0 && c.layer >= max(first, mine) && c.layer-mine < uint64(len(copies)) {
+				bloom.Inside.SetCounts(copies[c.layer-mine], c.h, bloom.Inside.Counts(layers[c.layer-first], c.h))
+			}
+		}
+		churn(500)
+		for _, c := range log {
+			if err := c.replay(); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if layer := bloom.Inside.CountingLayers(g)[at]; !c.remove {
-			layer.AddHash(c.hash)
-		} else if removed++; !layer.RemoveHash(c.hash) {
-			t.Fatal("a key is not in the layer that the log names")
-		} else {
-			bloom.Inside.DropEmptyLayers(g)
+		if !g.Equal(f) || g.Len() != f.Len() || g.Removed() != f.Removed() || dropped(g) != dropped(f) {
+			t.Fatalf("the replayed filter is\n%v, want\n%v", g, f)
 		}
 	}
-	bloom.Inside.SetRemoved(g, removed)
-	if !g.Equal(f) || g.Len() != f.Len() || g.Removed() != f.Removed() || bloom.Inside.DroppedLayers(g) != bloom.Inside.DroppedLayers(f) {
-		t.Errorf("replayed it is %v, want %v", g, f)
+	if dropped(f) == 0 {
+		t.Error("no layer was dropped: this tests less than it should")
+	}
+	state := bloom.Inside.CountingState(f, 0)
+	none := func() (h, counts uint64, ok bool) { return }
+	if err := bloom.Inside.ReplayCounts(f, 1000, state, none); !errors.Is(err, bloom.ErrFormat) {
+		t.Errorf("counts of a layer that cannot be: %v", err)
+	}
+	if state.First = 1000; !errors.Is(bloom.Inside.ReplayCounts(f, dropped(f), state, none), bloom.ErrFormat) {
+		t.Error("all layers dropped: no error")
 	}
 }
 
@@ -312,7 +336,7 @@ func TestCountingImage(t *testing.T) {
 			gone++
 		}
 	})
-	if dropped := bloom.Inside.DroppedLayers(f); dropped == 0 || gone > n/2 {
+	if dropped := dropped(f); dropped == 0 || gone > n/2 {
 		t.Fatalf("%d keys were replaced, and %d layers dropped", gone, dropped)
 	}
 	g, err := bloom.ReadScalableCounting(bytes.NewReader(files[0]), 1<<30)

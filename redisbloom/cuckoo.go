@@ -209,15 +209,24 @@ func (config Config) LoadCuckooHeader(header []byte) (Cuckoo, error) {
 // offset iterator-1, as [Cuckoo.ScanDump] returns them with that iterator. They must lie in
 // one layer. The error is [ErrCuckooChunk], and then nothing has changed.
 func (c Cuckoo) LoadChunk(iterator int64, data []byte) error {
-	if len(data) == 0 || iterator <= int64(len(data)) {
-		return ErrCuckooChunk
+	if err := c.FitsChunk(iterator, len(data)); err != nil {
+		return err
 	}
-	slots, within, ok := c.at(uint64(iterator) - 1 - uint64(len(data)))
-	if !ok || uint64(len(slots))-within < uint64(len(data)) {
-		return ErrCuckooChunk
-	}
+	slots, within, _ := c.at(uint64(iterator) - 1 - uint64(len(data)))
 	copy(slots[within:], data)
 	runtime.KeepAlive(c.Cuckoo)
+	return nil
+}
+
+// FitsChunk returns the error that [Cuckoo.LoadChunk] would return for data of that size.
+func (c Cuckoo) FitsChunk(iterator int64, size int) error {
+	if size <= 0 || iterator <= int64(size) {
+		return ErrCuckooChunk
+	}
+	slots, within, ok := c.at(uint64(iterator) - 1 - uint64(size))
+	if !ok || uint64(len(slots))-within < uint64(size) {
+		return ErrCuckooChunk
+	}
 	return nil
 }
 

@@ -366,3 +366,45 @@ func (s *Server) firstClient() (id int64) {
 	s.eachClient(func(c *Client) { id = c.id })
 	return id
 }
+
+// TestAPICuckoo does with a cuckoo filter what the console does with any filter.
+func TestAPICuckoo(t *testing.T) {
+	a := newAPI(t, Config{})
+	w := connect(t, a.addr)
+	w.expect(t, "CF.RESERVE c 1000", "+OK\r\n")
+	w.expect(t, "CF.ADD c old", ":1\r\n")
+	w.expect(t, "CF.DEL c none", ":0\r\n")
+	var added addedJSON
+	a.want(t, "POST", "/filters/c/add", `{"keys": ["old", "new"]}`, 200, &added)
+	if want := []bool{false, true}; !reflect.DeepEqual(added.New, want) {
+		t.Errorf("added: %v, want %v", added.New, want)
+	}
+	var found foundJSON
+	a.want(t, "POST", "/filters/c/check", `{"keys": ["old", "new", "none"]}`, 200, &found)
+	if want := []bool{true, true, false}; !reflect.DeepEqual(found.Found, want) {
+		t.Errorf("found: %v, want %v", found.Found, want)
+	}
+	var verdict verdictJSON
+	a.want(t, "POST", "/filters/c/test", `{"key": "old"}`, 200, &verdict)
+	if !verdict.Found || !verdict.Hidden {
+		t.Errorf("verdict %+v, want found, and hidden", verdict)
+	}
+	var list filterListJSON
+	a.want(t, "GET", "/filters?rates=1", "", 200, &list)
+	if len(list.Filters) != 1 || list.Filters[0].Kind != "cuckoo" || list.Filters[0].Items != 2 || list.Filters[0].Rate == nil || *list.Filters[0].Rate <= 0 {
+		t.Errorf("list %s, want a cuckoo filter of 2 items, with a rate", asJSON(list))
+	}
+	var d detailJSON
+	a.want(t, "GET", "/filters/c", "", 200, &d)
+	if d.Kind != "cuckoo" || d.Refused != 1 || d.Hash != "public" || len(d.AllLayers) != 1 || len(d.Curve) != 0 {
+		t.Errorf("detail %s, want a public cuckoo filter of one layer, without a curve, and one removal refused", asJSON(d))
+	}
+	a.want(t, "GET", "/filters/c/population", "", 501, nil)
+	a.want(t, "POST", "/filters/c/fold", `{"by": 2}`, 501, nil)
+	w.expect(t, "CF.RESERVE full 4 EXPANSION 0", "+OK\r\n")
+	var e errorJSON
+	a.want(t, "POST", "/filters/full/add", asJSON(keysJSON{[]apiText{apiText("a"), apiText("b"), apiText("c"), apiText("d"), apiText("e"), apiText("f"), apiText("g"), apiText("h")}}), 409, &e)
+	if len(e.New) == 0 || !strings.Contains(e.Error, "full") {
+		t.Errorf("adding to a full filter: %+v, want the answers to those that were added", e)
+	}
+}

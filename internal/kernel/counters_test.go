@@ -64,6 +64,7 @@ func TestCounters(t *testing.T) {
 	for bitsPerLine := 1; bitsPerLine <= 8; bitsPerLine++ {
 		for _, blocks := range []uint64{1, 3} {
 			f, plain := newCounters(blocks, bitsPerLine), make(plainCounters, blocks*BlockBits)
+			follower := newCounters(blocks, bitsPerLine) // gets only counts
 			hashes := randomHashes(random, 60, nil)
 			positions := map[uint64][]int{}
 			for _, h := range hashes {
@@ -100,11 +101,13 @@ func TestCounters(t *testing.T) {
 						}
 					}
 				}
+				follower.SetCounts(h, f.Counts(h))
 				if step%100 == 0 {
 					plain.check(t, f, "a step")
 				}
 			}
 			plain.check(t, f, "all")
+			plain.check(t, follower, "SetCounts")
 			if overflows == 0 {
 				t.Error("no counter overflowed: this tests less than it should")
 			}

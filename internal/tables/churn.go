@@ -33,7 +33,8 @@ func churn() {
 				f.RemoveUint64(keys[i])
 				add(i)
 			}
-			row(fmt.Sprint(n), fmt.Sprintf("%d times", times), fmt.Sprint(f.LayerCount()), fmt.Sprint(bloom.Inside.DroppedLayers(f)),
+			dropped, _ := bloom.Inside.CountingLayers(f)
+			row(fmt.Sprint(n), fmt.Sprintf("%d times", times), fmt.Sprint(f.LayerCount()), fmt.Sprint(dropped),
 				fmt.Sprintf("%.1f", 8*float64(f.Bytes())/float64(n)), fmt.Sprintf("%.2g", f.Report().Rate))
 		}
 	}
