@@ -146,6 +146,19 @@ func CuckooHeader(c bloom.CuckooConfig) ([]byte, error) {
 	return h.append(nil), nil
 }
 
+// CuckooDumpBytes returns how many bytes the dump with a header has, the header included; zero
+// if [Config.LoadCuckooHeader] would refuse it.
+func CuckooDumpBytes(header []byte) uint64 {
+	if len(header) != cuckooHeaderBytes {
+		return 0
+	}
+	slots, err := parseCuckooHead(header).check()
+	if err != nil {
+		return 0
+	}
+	return cuckooHeaderBytes + slots
+}
+
 // ScanDump is CF.SCANDUMP. For iterator 0 it returns the header and iterator 1. For n >= 1
 // it returns the slots of a layer from offset n-1 on, and the iterator after them; offsets
 // count through the slots of all layers, oldest first. A chunk ends with its layer, or

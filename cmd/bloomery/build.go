@@ -54,10 +54,10 @@ Without -n the lines are counted first; with -n auto the distinct ones are
 estimated. Both need files, which are read twice. The command fails if there are
 more distinct keys than planned.
 
---kind makes another kind of filter: splitblock, classic, counting, scalable
-(which grows, and so needs no -n), window (which forgets after --span) or cuckoo
-(RedisBloom's; its rate follows from its size, and a line that comes twice is in
-it twice). With --format the file is in another program's format, and as large as that program
+--kind makes another kind of filter: splitblock, classic, counting, scalable or
+scalablecounting (which grow, and so need no -n), window (which forgets after
+--span) or cuckoo (RedisBloom's; its rate follows from its size, and a line that
+comes twice is in it twice). With --format the file is in another program's format, and as large as that program
 would make it.
 ` + normalizeHelp,
 		Example: `  bloomery build -o seen.bloom urls.txt
