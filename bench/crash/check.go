@@ -157,7 +157,7 @@ func (k *checker) worker(w *worker) error {
 	for p := w.acked; p <= len(w.ops); p++ {
 		err := fits(p)
 		if err == nil {
-			k.settle(w, s, t, p, fits)
+			k.settle(w, s, t, p)
 			return nil
 		}
 		if why == nil {
@@ -187,7 +187,7 @@ func (k *checker) worker(w *worker) error {
 			}
 		}
 		k.lost.join(lost)
-		k.settle(w, s, t, p, fits)
+		k.settle(w, s, t, p)
 		return nil
 	}
 	return fmt.Errorf("no earlier state matches either: %w", why)
@@ -196,17 +196,21 @@ func (k *checker) worker(w *worker) error {
 // settle makes the state after p ops the new initial state. As the names and filters may
 // not distinguish it from those before and after it, some keys of removable filters are in
 // doubt.
-func (k *checker) settle(w *worker, s *seen, t *trace, p int, fits func(p int) error) {
+func (k *checker) settle(w *worker, s *seen, t *trace, p int) {
 	least := w.acked
 	if k.promise.lossy() {
 		least = 0
 	}
 	from, to := p, p
-	for from > least && fits(from-1) == nil {
-		from--
+	for i := p - 1; i >= least && k.matches(w, s, i) == nil; i-- {
+		if t.fits(i) == nil {
+			from = i
+		}
 	}
-	for to < len(w.ops) && fits(to+1) == nil {
-		to++
+	for i := p + 1; i <= len(w.ops) && k.matches(w, s, i) == nil; i++ {
+		if t.fits(i) == nil {
+			to = i
+		}
 	}
 	for i, doubts := range w.settleSteps(t.first(from), t.last(to)) {
 		for number, d := range doubts {
