@@ -160,7 +160,7 @@ func (p *paired) remove(v *value, keys [][]byte, removed []bool) (done int, err 
 		hashes[i] = bits.Hash(key)
 	}
 	bits.ContainsHashes(hashes, removed) // fetches their counters side by side
-	n, logged, layer := 0, 0, uint64(0) // those of hashes that were removed, and are logged; the layer of the others
+	n, logged, layer := 0, 0, uint64(0)  // those of hashes that were removed, and are logged; the layer of the others
 	for i, h := range hashes {
 		of, found := bloom.Inside.CountingLayer(bits, h)
 		if n > logged && found && of != layer {
