@@ -2,8 +2,11 @@ package store
 
 import (
 	"fmt"
+	"hash/crc32"
 	"slices"
 	"testing"
+
+	"github.com/bloomery/bloom"
 )
 
 // TestSnapshotExact takes a snapshot of filters of several pieces while keys are added and
@@ -175,4 +178,32 @@ func TestRunTorn(t *testing.T) {
 			}
 		})
 	}
+}
+
+// twin is a copy of a growing counting filter. What changes that one in one call changes its
+// twin a key at a time: as the log has a record for each layer, the first few keys may be
+// there after a crash.
+type twin struct {
+	*bloom.ScalableCounting
+	spec Spec
+}
+
+// twinOf returns nil for other filters.
+func twinOf(f Filter) *twin {
+	if p, ok := f.(*value).body.(*paired); ok {
+		if bits, ok := p.now().(*bloom.ScalableCounting); ok {
+			return &twin{bits.Clone(), p.spec}
+		}
+	}
+	return nil
+}
+
+// print is printOf.
+func (t *twin) print() uint32 {
+	file, err := t.MarshalBinary()
+	if err != nil {
+		panic(err)
+	}
+	header := DumpHeader{Spec: t.spec, Key: t.HashIdentity().Key, Items: t.Len(), Bytes: uint64(len(file))}
+	return crc32.Update(crc32.Checksum(header.Encode(), castagnoli), castagnoli, file)
 }
