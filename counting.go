@@ -200,6 +200,29 @@ func (f *Counting) addBatch(hashes []uint64, isNew []bool) int {
 	return n
 }
 
+// RemoveMany removes the keys in order, each once, and returns how many it removed; the
+// others were refused. removed, if not nil, must be as long as keys and receives the answer
+// of [Counting.Remove] for each.
+func (f *Counting) RemoveMany(keys [][]byte, removed []bool) int {
+	return f.hashMany(keys, removed, f.removeBatch)
+}
+
+// RemoveStrings is RemoveMany for strings.
+func (f *Counting) RemoveStrings(keys []string, removed []bool) int {
+	return f.hashStrings(keys, removed, f.removeBatch)
+}
+
+// RemoveHashes is RemoveMany for hashed keys; see [Filter.AddHash].
+func (f *Counting) RemoveHashes(hashes []uint64, removed []bool) int {
+	return inParts(hashes, removed, f.removeBatch)
+}
+
+func (f *Counting) removeBatch(hashes []uint64, removed []bool) int {
+	n := f.counters.RemoveBatch(hashes, removed)
+	f.keepAlive()
+	return n
+}
+
 // ContainsMany is Contains for many keys; see [Filter.ContainsMany].
 func (f *Counting) ContainsMany(keys [][]byte, found []bool) int {
 	var recent kernel.Recent

@@ -378,6 +378,8 @@ func TestCountingNoAllocations(t *testing.T) {
 		"ContainsMany":    func() { f.ContainsMany(keys, answers) },
 		"ContainsStrings": func() { f.ContainsStrings(texts, nil) },
 		"ContainsHashes":  func() { f.ContainsHashes(hashes, nil) },
+		"RemoveMany":      func() { f.RemoveMany(keys, answers) },
+		"RemoveHashes":    func() { f.RemoveHashes(hashes, nil) },
 	} {
 		if n := testing.AllocsPerRun(1000, call); n != 0 && !raceEnabled {
 			t.Errorf("%s allocates %v times", name, n)

@@ -396,9 +396,11 @@ func (f *Cuckoo) AddHashes(hashes []uint64, isNew []bool) int {
 	return inParts(hashes, isNew, f.addBatch)
 }
 
-// addBatch looks some keys up before it adds them, which fetches their buckets side by side.
+// ahead is how many keys a batch looks up before it changes anything, which fetches their
+// buckets side by side.
+const ahead = 32
+
 func (f *Cuckoo) addBatch(hashes []uint64, isNew []bool) (added int) {
-	const ahead = 32
 	for len(hashes) > 0 {
 		n := min(len(hashes), ahead)
 		f.newest().ContainsBatch(hashes[:n], isNew)
@@ -410,6 +412,38 @@ func (f *Cuckoo) addBatch(hashes []uint64, isNew []bool) (added int) {
 		hashes, isNew = hashes[n:], isNew[n:]
 	}
 	return added
+}
+
+// RemoveMany removes the keys in order, each once, and returns how many it removed; the
+// others were refused. removed, if not nil, must be as long as keys and receives the answer
+// of [Cuckoo.Remove] for each.
+func (f *Cuckoo) RemoveMany(keys [][]byte, removed []bool) int {
+	return f.hashMany(keys, removed, f.removeBatch)
+}
+
+// RemoveStrings is RemoveMany for strings.
+func (f *Cuckoo) RemoveStrings(keys []string, removed []bool) int {
+	return f.hashStrings(keys, removed, f.removeBatch)
+}
+
+// RemoveHashes is RemoveMany for hashed keys; see [Filter.AddHash].
+func (f *Cuckoo) RemoveHashes(hashes []uint64, removed []bool) int {
+	return inParts(hashes, removed, f.removeBatch)
+}
+
+// removeBatch looks keys up first, as addBatch does.
+func (f *Cuckoo) removeBatch(hashes []uint64, removed []bool) (count int) {
+	for len(hashes) > 0 {
+		n := min(len(hashes), ahead)
+		f.newest().ContainsBatch(hashes[:n], removed)
+		for i, h := range hashes[:n] {
+			if removed[i] = f.RemoveHash(h); removed[i] {
+				count++
+			}
+		}
+		hashes, removed = hashes[n:], removed[n:]
+	}
+	return count
 }
 
 // ContainsMany is Contains for many keys; see [Filter.ContainsMany].
