@@ -3,6 +3,8 @@ package bloom_test
 import (
 	"fmt"
 	"io"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -13,9 +15,7 @@ import (
 // removable is what the kinds have from which keys can be removed.
 type removable interface {
 	bloom.Any
-	io.WriterTo
-	AddMany(keys [][]byte, isNew []bool) int
-	Contains(key []byte) bool
+	kept
 	Count(key []byte) int
 	Hash(key []byte) uint64
 	Remove(key []byte) bool
@@ -24,12 +24,14 @@ type removable interface {
 	RemoveHashes(hashes []uint64, removed []bool) int
 }
 
+const removableSecret = "0123456789abcdef"
+
 // removables makes filters for a few thousand keys, small and large, one of each kind and
 // shape.
 var removables = map[string]func(t *testing.T) removable{
 	"Counting": func(t *testing.T) removable { return mustCount(t, bloom.Config{Keys: 5000, Rate: 0.2}) },
 	"Counting, outside the caches": func(t *testing.T) removable {
-		return mustCount(t, bloom.Config{Keys: 5000, Bits: 1 << 22, Probes: 6, Secret: []byte("0123456789abcdef")})
+		return mustCount(t, bloom.Config{Keys: 5000, Bits: 1 << 22, Probes: 6, Secret: []byte(removableSecret)})
 	},
 	"Cuckoo": func(t *testing.T) removable { return mustCuckoo(t, bloom.CuckooConfig{Keys: 10_000}) },
 	"Cuckoo of many layers": func(t *testing.T) removable {
@@ -114,5 +116,97 @@ func testRemoveMany(t *testing.T, newFilter func(t *testing.T) removable) {
 	}
 	if message := panicOf(func() { f.RemoveMany(keys, make([]bool, 3)) }); !strings.Contains(message, "answers") {
 		t.Errorf("too few answers: it panics with %q", message)
+	}
+}
+
+// TestRemovalModel: adds and removals by the thousand, in batches, against an exact multiset,
+// with files between: no key is lost, none is counted too rarely, and when all are removed,
+// nothing is left.
+func TestRemovalModel(t *testing.T) {
+	for name, make := range removables {
+		t.Run(name, func(t *testing.T) {
+			random := rand.New(rand.NewPCG(rateSeed, 40))
+			f, times := make(t), map[uint64]int{}
+			defer func() { f.Close() }()
+			check := func() {
+				t.Helper()
+				var keys [][]byte
+				for key, n := range times {
+					keys = append(keys, fmt.Append(nil, key))
+					if count := f.Count(keys[len(keys)-1]); count < min(n, bloom.MaxCount) {
+						t.Fatalf("seed %d: key %d is in %d times, and counted %d times", rateSeed, key, n, count)
+					}
+				}
+				if found := f.ContainsMany(keys, nil); found != len(keys) {
+					t.Fatalf("seed %d: of %d keys %d are lost", rateSeed, len(keys), len(keys)-found)
+				}
+			}
+			remove := func(share float64) {
+				t.Helper()
+				var keys [][]byte
+				for _, key := range slices.Sorted(maps.Keys(times)) {
+					for n := times[key]; n > 0 && random.Float64() < share; n-- {
+						keys = append(keys, fmt.Append(nil, key))
+						if times[key]--; n == 1 {
+							delete(times, key)
+						}
+					}
+				}
+				random.Shuffle(len(keys), func(i, k int) { keys[i], keys[k] = keys[k], keys[i] })
+				if n := f.RemoveMany(keys, nil); n != len(keys) {
+					t.Fatalf("seed %d: of %d keys that are in only %d can be removed", rateSeed, len(keys), n)
+				}
+			}
+			most := 0
+			for round := range uint64(12) {
+				var keys [][]byte
+				for range random.IntN(4000) {
+					key := round/3*4000 + uint64(random.IntN(4000)) // some again and again
+					keys = append(keys, fmt.Append(nil, key))
+					times[key]++
+				}
+				f.AddMany(keys, nil)
+				most = max(most, layersOf(f))
+				check()
+				remove(random.Float64())
+				check()
+				if round%3 == 0 {
+					f = reread(t, f, func(r io.Reader, limit int64) (removable, error) {
+						f, err := bloom.ReadAny(r, limit)
+						if err != nil {
+							return nil, err
+						}
+						unlock(t, f)
+						return f.(removable), nil
+					})
+					check()
+				}
+			}
+			remove(1)
+			if r := f.Report(); len(times) != 0 || r.Fill != 0 || layersOf(f) > 1 && layersOf(f) == most {
+				t.Errorf("seed %d: all keys were removed, and %d layers are left of %d: %+v", rateSeed, layersOf(f), most, r)
+			}
+			if f, ok := f.(*bloom.Counting); ok && f.Saturated() != 0 {
+				t.Errorf("%d counters are saturated: this tests less than it should", f.Saturated())
+			}
+		})
+	}
+}
+
+// layersOf returns how many layers a Cuckoo has, 1 for other kinds.
+func layersOf(f bloom.Any) int {
+	if f, ok := f.(*bloom.Cuckoo); ok {
+		return f.LayerCount()
+	}
+	return 1
+}
+
+// unlock gives a filter that needs it the secret of removables.
+func unlock(t *testing.T, f bloom.Any) {
+	t.Helper()
+	if f := f.(removable); f.NeedsSecret() {
+		if err := f.SetSecret([]byte(removableSecret)); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
