@@ -23,7 +23,7 @@ RACETIME  ?= 40m#     the same with the race detector, which is several times sl
 # The stages of `make test` run in order, even with -j, so that their outputs do not
 # mix.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all tools compiler redis node npm chromium fmt vet 32-bit unit race purego browser browser-all screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-cuckoo bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all tools compiler redis node npm chromium fmt vet 32-bit unit race purego browser browser-all screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-cuckoo bench-counting bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -173,6 +173,9 @@ bench-sync: ## compares Shared with Filter, and two goroutines with one
 
 bench-cuckoo: ## compares Cuckoo with other cuckoo filters, and with Counting
 	@cd bench && $(GO) run . -only cuckoo $(BENCHFLAGS)
+
+bench-counting: ## compares Counting with Filter, and with the least that its counters can cost
+	@cd bench && $(GO) run . -only counting $(BENCHFLAGS)
 
 bench-bulk: ## compares Bulk with batches of adds, for a billion keys: needs 8 GB of free memory
 	@cd bench && $(GO) run . -only bulk $(BENCHFLAGS)

@@ -335,7 +335,7 @@ func TestCuckooPadding(t *testing.T) {
 	}
 }
 
-// cuckooPlace is all that a Cuckoo knows of a key in a layer of so many buckets.
+// cuckooPlace is all that a Cuckoo knows of a key in a layer of this many buckets.
 type cuckooPlace struct{ low, high, fingerprint uint64 }
 
 func placeOf(h, buckets uint64) cuckooPlace {

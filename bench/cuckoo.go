@@ -61,10 +61,20 @@ func ourCuckoo(n uint64, name string, c bloom.CuckooConfig, batch bool) *remover
 		func(key []byte) bool { return f.Insert(key) == nil }, f.Contains, f.Remove)
 	if batch {
 		r.name += ", batch"
-		r.add = func(keys [][]byte) { f.AddMany(keys, nil) }
-		r.count = func(keys [][]byte) int { return f.ContainsMany(keys, nil) }
+		r.inBatches(f)
 	}
 	return r
+}
+
+// inBatches replaces the loops over calls of one key by calls of many.
+func (r *remover) inBatches(f interface {
+	AddMany(keys [][]byte, isNew []bool) int
+	ContainsMany(keys [][]byte, found []bool) int
+	RemoveMany(keys [][]byte, removed []bool) int
+}) {
+	r.add = func(keys [][]byte) { f.AddMany(keys, nil) }
+	r.count = func(keys [][]byte) int { return f.ContainsMany(keys, nil) }
+	r.remove = func(keys [][]byte) { f.RemoveMany(keys, nil) }
 }
 
 // The shape of most cuckoo filters: four slots of a byte in a bucket, and up to 500 moves.
@@ -95,8 +105,7 @@ func removers(n uint64) []*remover {
 	for _, p := range []float64{0.03, 0.01} {
 		f := must(bloom.NewCounting(n, p))
 		r := oneByOne(fmt.Sprintf("Counting, p = %g, batch", p), func() float64 { return 8 * float64(f.Bytes()) }, f.Add, f.Contains, f.Remove)
-		r.add = func(keys [][]byte) { f.AddMany(keys, nil) }
-		r.count = func(keys [][]byte) int { return f.ContainsMany(keys, nil) }
+		r.inBatches(f)
 		all = append(all, r)
 	}
 	return all
