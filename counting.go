@@ -14,7 +14,8 @@ import (
 // Counting is a [Filter] from which keys can be removed: each bit is a counter of four
 // bits, so it takes four times the memory (Fan, Cao, Almeida and Broder 2000). Adding a
 // key increments its k counters, removing it decrements them, and a key is found if
-// none of them is zero.
+// none of them is zero. A [Cuckoo] takes less memory, at a rate that cannot be chosen; its
+// comment says when to take which.
 //
 // Two things can go wrong with such a filter.
 //
