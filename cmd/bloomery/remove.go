@@ -120,11 +120,11 @@ func (r *removeCommand) run(cmd *cobra.Command, args []string) error {
 
 // cannotRemove says which kind to build instead.
 func cannotRemove(f *anyfile.File) error {
-	what := "a " + f.Kind()
+	what := "of the kind " + f.Kind()
 	if f.Foreign != nil {
-		what += " of the format " + f.Format()
+		what = "in the format " + f.Format()
 	}
-	return fmt.Errorf("%s: nothing can be removed from %s: build a counting filter from its keys, with 'bloomery build --kind counting', or a new one without the keys that are gone",
+	return fmt.Errorf("%s: nothing can be removed from a filter %s: build a counting filter from its keys, with 'bloomery build --kind counting', or a new one without the keys that are gone",
 		f.Path, what)
 }
 
