@@ -10,8 +10,8 @@ import (
 )
 
 // Any is a filter of any kind: what [Filter], [Shared], [SplitBlock], [Counting],
-// [Cuckoo], [Scalable], [Window] and [Exceptions] have in common with each other and with the
-// filters of other programs. Use a type switch for the kind, and a type assertion for
+// [ScalableCounting], [Cuckoo], [Scalable], [Window] and [Exceptions] have in common with each
+// other and with the filters of other programs. Use a type switch for the kind, and a type assertion for
 // methods that only some kinds have. A filter from [LoadAny], [ReadAny] or [OpenAny]
 // also has WriteTo, Save and all methods of [Hasher] and [Metadata].
 type Any interface {
@@ -70,6 +70,8 @@ func anyFrom(s *filterfile.File) (Any, error) {
 		return orNone(exceptionsFrom(s))
 	case filterfile.KindCuckoo:
 		return orNone(cuckooFrom(s))
+	case filterfile.KindScalableCounting:
+		return orNone(scalableCountingFrom(s))
 	}
 	return nil, fmt.Errorf("%w: kind %d", ErrVersion, s.Kind) // filterfile has refused it
 }
@@ -96,6 +98,8 @@ const (
 	KindWindow     Kind = Kind(filterfile.KindWindow)     // [LoadWindow]
 	KindExceptions Kind = Kind(filterfile.KindExceptions) // [LoadExceptions]
 	KindCuckoo     Kind = Kind(filterfile.KindCuckoo)     // [LoadCuckoo]
+
+	KindScalableCounting Kind = Kind(filterfile.KindScalableCounting) // [LoadScalableCounting]
 )
 
 // String is the type's name in lower case, such as "splitblock".

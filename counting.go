@@ -46,6 +46,7 @@ type Counting struct {
 	counters kernel.Counters
 	plan     Plan
 	added    uint64 // adds that answered true
+	live     uint64 // adds of any kind less removals
 	memory   *memory.Mapping
 }
 
@@ -119,6 +120,7 @@ func (f *Counting) AddUint64(key uint64) bool { return f.AddHash(f.integer(key))
 func (f *Counting) AddHash(h uint64) bool {
 	isNew := f.counters.Add(h)
 	f.keepAlive()
+	f.live++
 	if isNew {
 		f.added++
 	}
@@ -140,6 +142,9 @@ func (f *Counting) RemoveUint64(key uint64) bool { return f.RemoveHash(f.integer
 func (f *Counting) RemoveHash(h uint64) bool {
 	removed := f.counters.Remove(h)
 	f.keepAlive()
+	if removed && f.live > 0 { // it may be 0 if saturated counters were read from a file
+		f.live--
+	}
 	return removed
 }
 
@@ -198,6 +203,7 @@ func (f *Counting) addBatch(hashes []uint64, isNew []bool) int {
 	n := f.counters.AddBatch(hashes, isNew)
 	f.keepAlive()
 	f.added += uint64(n)
+	f.live += uint64(len(hashes))
 	return n
 }
 
@@ -221,6 +227,7 @@ func (f *Counting) RemoveHashes(hashes []uint64, removed []bool) int {
 func (f *Counting) removeBatch(hashes []uint64, removed []bool) int {
 	n := f.counters.RemoveBatch(hashes, removed)
 	f.keepAlive()
+	f.live -= min(f.live, uint64(n)) // see RemoveHash
 	return n
 }
 
@@ -260,6 +267,11 @@ func (f *Counting) Plan() Plan { return f.plan }
 // Bytes is the memory of the counters. [Plan.Bytes] is a quarter of it: that of the
 // bits of [Counting.Filter].
 func (f *Counting) Bytes() uint64 { return countingBytes(f.plan) }
+
+// Len is the number of adds, new or not, less that of removals: how many keys there are, each
+// as often as it was added. A file does not have it, but its counters show it, exactly unless
+// some of them are saturated: then it is an estimate.
+func (f *Counting) Len() uint64 { return f.live }
 
 // Saturated is the exact number of counters that stay at [MaxCount]. It reads none.
 func (f *Counting) Saturated() uint64 { return f.counters.Stuck }
@@ -307,6 +319,7 @@ func (f *Counting) Union(g *Counting) error {
 	}
 	f.counters.Merge(&g.counters)
 	f.added += g.added
+	f.live += g.live
 	f.keepAlive()
 	g.keepAlive()
 	return nil
@@ -325,7 +338,7 @@ func (f *Counting) Clear() {
 	f.mustBeOpen()
 	clear(f.counters.Words)
 	f.counters.Stuck = 0
-	f.added = 0
+	f.added, f.live = 0, 0
 	f.keepAlive()
 }
 
@@ -338,7 +351,7 @@ func (f *Counting) Clone() *Counting {
 	}
 	copy(g.counters.Words, f.counters.Words)
 	g.counters.Stuck = f.counters.Stuck
-	g.added = f.added
+	g.added, g.live = f.added, f.live
 	g.note(f.noted())
 	f.keepAlive()
 	return g
@@ -363,37 +376,45 @@ func (f *Counting) mustBeOpen() {
 	}
 }
 
-func (f *Counting) stored() *filterfile.File {
+// stored never fails: it has an error for [Inside].Image.
+func (f *Counting) stored() (*filterfile.File, error) {
 	f.mustBeOpen()
 	return filterfile.New(
 		filterfile.Header{Kind: filterfile.KindCounting, Scheme: filterfile.SchemePaired, Hash: f.id.stored(), Keys: f.plan.Keys, Rate: f.plan.Rate, Meta: f.noted()},
 		f.added,
 		[]filterfile.Section{{Kind: filterfile.SectionCounters, Probes: uint32(f.plan.Probes), Blocks: f.plan.Blocks}},
 		[][]uint64{f.counters.Words},
-	)
+	), nil
 }
 
 func countingFrom(s *filterfile.File) (*Counting, error) {
 	if err := s.MustHold(filterfile.KindCounting); err != nil {
 		return nil, err
 	}
-	e := s.Sections[0]
-	f := &Counting{
-		counters: kernel.Counters{Words: s.Words[0], Blocks: e.Blocks, Rows: kernel.RowsFor(int(e.Probes) / 2)},
-		Hasher:   hashIdentity(s.Hash).Hasher(),
-		added:    s.Added,
-		plan:     pairedPlan(s.Keys, s.Rate, &e),
-		memory:   s.Memory[0],
-	}
+	f := countersIn(s, 0, pairedPlan(s.Keys, s.Rate, &s.Sections[0]))
+	f.added = s.Added
 	f.note(s.Meta)
-	f.counters.CountStuck()
 	return f, nil
+}
+
+// countersIn makes a filter of section i of a file.
+func countersIn(s *filterfile.File, i int, plan Plan) *Counting {
+	f := &Counting{
+		counters: kernel.Counters{Words: s.Words[i], Blocks: plan.Blocks, Rows: kernel.RowsFor(plan.Probes / 2)},
+		Hasher:   hashIdentity(s.Hash).Hasher(),
+		plan:     plan,
+		memory:   s.Memory[i],
+	}
+	k := uint64(plan.Probes)
+	f.live = (f.counters.Recount() + k - 1) / k
+	return f
 }
 
 // WriteTo writes the filter as a file; see [Filter.WriteTo].
 func (f *Counting) WriteTo(w io.Writer) (int64, error) {
 	defer f.keepAlive()
-	return f.stored().WriteTo(w)
+	s, _ := f.stored()
+	return s.WriteTo(w)
 }
 
 // Save writes the filter to a file at path; see [Filter.Save].

@@ -72,6 +72,9 @@ type Cuckoo struct {
 	stored  uint64 // fingerprints
 	removed uint64 // since the layers were last compacted
 	err     error  // see Err
+
+	journal *[]uint64 // gets what changes, unless it is nil; see inside.Journal
+	path    []int     // of the last kick, for the journal
 }
 
 // cuckooRoom is what the slots of a layer lie in.
@@ -276,7 +279,8 @@ func (f *Cuckoo) insert(n kernel.Nest) error {
 		return fmt.Errorf("%w: %d", ErrLayers, len(f.layers))
 	}
 	for i := len(f.layers) - 1; i >= 0; i-- {
-		if f.layers[i].Replace(n, 0, n.Fingerprint) {
+		if slot := f.layers[i].Replace(n, 0, n.Fingerprint); slot >= 0 {
+			f.wrote(i, slot)
 			f.stored++
 			f.keepAlive()
 			return nil
@@ -288,19 +292,40 @@ func (f *Cuckoo) insert(n kernel.Nest) error {
 // squeeze stores a fingerprint whose buckets are full.
 func (f *Cuckoo) squeeze(n kernel.Nest) error {
 	defer f.keepAlive()
-	for !f.newest().Kick(n, f.config.Iterations) {
+	for !f.kick(n) {
 		if f.config.NonScaling {
 			return fmt.Errorf("%w: there is no room for the key in %d slots, of which %d are in use", ErrFull, f.slots(), f.stored)
 		}
 		if err := f.grow(); err != nil {
 			return err
 		}
-		if f.newest().Replace(n, 0, n.Fingerprint) {
+		if slot := f.newest().Replace(n, 0, n.Fingerprint); slot >= 0 {
+			f.wrote(len(f.layers)-1, slot)
 			break
 		}
 	}
 	f.stored++
 	return nil
+}
+
+// kick stores a fingerprint in the newest layer, where others move to make room.
+func (f *Cuckoo) kick(n kernel.Nest) bool {
+	if f.journal == nil {
+		return f.newest().Kick(n, f.config.Iterations, nil)
+	}
+	f.path = f.path[:0]
+	done := f.newest().Kick(n, f.config.Iterations, &f.path)
+	for _, slot := range f.path {
+		f.wrote(len(f.layers)-1, slot)
+	}
+	return done
+}
+
+// wrote notes that a slot has changed.
+func (f *Cuckoo) wrote(layer, slot int) {
+	if f.journal != nil {
+		*f.journal = append(*f.journal, journalEntry(layer, slot, f.layers[layer].Slots[slot]))
+	}
 }
 
 // Remove removes one copy of key and reports whether there was one. A key that the filter
@@ -318,7 +343,8 @@ func (f *Cuckoo) RemoveUint64(key uint64) bool { return f.RemoveHash(f.integer(k
 func (f *Cuckoo) RemoveHash(h uint64) bool {
 	nest := kernel.NestOf(h)
 	for i := len(f.layers) - 1; ; i-- {
-		if f.layers[i].Replace(nest, nest.Fingerprint, 0) {
+		if slot := f.layers[i].Replace(nest, nest.Fingerprint, 0); slot >= 0 {
+			f.wrote(i, slot)
 			break
 		}
 		if i == 0 {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"sync"
@@ -553,6 +554,63 @@ func TestCuckooShrinks(t *testing.T) {
 			if !f.ContainsHash(mix(i)) {
 				t.Errorf("%+v: key %d is lost", config, i)
 			}
+		}
+	}
+}
+
+// TestCuckooJournal replays the journal of a filter that grows, kicks and compacts on copies
+// whose parts were taken at different times.
+func TestCuckooJournal(t *testing.T) {
+	type step struct {
+		journal         []uint64
+		layers          int
+		stored, removed uint64
+	}
+	rng := rand.New(rand.NewPCG(4, 12))
+	for _, c := range []bloom.CuckooConfig{{Keys: 64}, {Keys: 64, BucketSize: 4, Growth: 2}, {Keys: 500, BucketSize: 7, NonScaling: true}} {
+		f := mustCuckoo(t, c)
+		var journal []uint64
+		bloom.Inside.Journal(f, &journal)
+		var hashes []uint64
+		churn := func(n int) (steps []step) {
+			for range n {
+				journal = nil
+				if len(hashes) > 0 && rng.IntN(100) < 45 {
+					i := rng.IntN(len(hashes))
+					f.RemoveHash(hashes[i])
+					hashes = slices.Delete(hashes, i, i+1)
+				} else if h := rng.Uint64(); f.InsertHash(h) == nil {
+					hashes = append(hashes, h)
+				} else if len(journal) > 0 {
+					t.Fatalf("an add that failed has changed %d slots", len(journal))
+				}
+				if rng.IntN(200) == 0 {
+					f.Compact()
+				}
+				steps = append(steps, step{journal, f.LayerCount(), f.Len(), f.Removed()})
+			}
+			return steps
+		}
+		for range 30 {
+			churn(rng.IntN(400))
+			old := f.Clone()
+			steps := churn(rng.IntN(200))
+			for layer, slots := range bloom.Inside.CuckooSlots(old) { // the second half of each is newer
+				if now := bloom.Inside.CuckooSlots(f); layer < len(now) {
+					copy(slots[len(slots)/2:], now[layer][len(slots)/2:])
+				}
+			}
+			for _, s := range append(steps, churn(rng.IntN(200))...) {
+				if err := bloom.Inside.ReplayCuckoo(old, s.journal, s.layers, s.stored, s.removed); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !old.Equal(f) || old.Len() != f.Len() || old.Removed() != f.Removed() {
+				t.Fatalf("%+v: the replayed filter differs: %v and %v", c, old, f)
+			}
+		}
+		if err := bloom.Inside.ReplayCuckoo(f, []uint64{1 << 60}, f.LayerCount(), 0, 0); !errors.Is(err, bloom.ErrFormat) {
+			t.Errorf("a slot that is not there: %v", err)
 		}
 	}
 }

@@ -144,15 +144,17 @@ func (f *Cuckoo) moveDown(layer int) (empty bool) {
 				continue
 			}
 			nest := kernel.NestIn(b, fingerprint)
-			moved := false
-			for older := 0; older < layer && !moved; older++ {
-				moved = f.layers[older].Replace(nest, 0, fingerprint)
+			to, older := -1, 0
+			for ; older < layer && to < 0; older++ {
+				to = f.layers[older].Replace(nest, 0, fingerprint)
 			}
-			if moved {
-				bucket[slot] = 0
-			} else {
+			if to < 0 {
 				empty = false
+				continue
 			}
+			bucket[slot] = 0
+			f.wrote(older-1, to)
+			f.wrote(layer, int(b*from.Size)+slot)
 		}
 	}
 	return empty

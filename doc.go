@@ -24,6 +24,7 @@
 //	the same, and little memory   Remove, 1 in 30 wrong     [Cuckoo]     one or two bytes per key
 //	a few harmful false positives these answered no         [Exceptions] those keys in memory
 //
+// [ScalableCounting] is a Counting for when n is not known: it grows as a Scalable does.
 // [Cuckoo] is RedisBloom's cuckoo filter, slot for slot, and reads and writes its dumps.
 // Two more set the bits of other programs: [SplitBlock] is Apache Parquet's
 // layout, one cache line per key, the fastest where p is 0.3% or more and too large
@@ -87,7 +88,8 @@
 // anyone who knows the filter's seed can make keys that are false positives. For
 // strangers' keys set Config.Secret, which selects SipHash-2-4.
 //
-// Keys stay: only a Counting or a Cuckoo can remove them, and only a Window expires them.
+// Keys stay: only a Counting, a ScalableCounting or a Cuckoo can remove them, and only a
+// Window expires them.
 //
 // A filter does not hide keys that can be guessed: anyone who has an unkeyed filter can
 // try keys on it.

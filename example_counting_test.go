@@ -46,3 +46,25 @@ func ExampleCounting_Filter() {
 	// true false
 	// 4
 }
+
+// Nobody knows how many will come. The filter grows, and shrinks again when the first guests
+// have left.
+func ExampleScalableCounting() {
+	present, err := bloom.NewScalableCounting(1000, 1e-6)
+	if err != nil {
+		panic(err)
+	}
+	for guest := range uint64(5000) {
+		present.AddUint64(guest)
+	}
+	fmt.Println(present.Len(), "guests,", present.LayerCount(), "layers")
+	for guest := range uint64(4000) {
+		present.RemoveUint64(guest)
+	}
+	fmt.Println(present.Len(), "guests,", present.LayerCount(), "layer")
+	fmt.Println(present.ContainsUint64(100), present.ContainsUint64(4100))
+	// Output:
+	// 5000 guests, 3 layers
+	// 1000 guests, 1 layer
+	// false true
+}

@@ -213,7 +213,7 @@ func (f *Counting) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return err
 	}
-	f.Hasher, f.counters, f.plan, f.added, f.memory = g.Hasher, g.counters, g.plan, g.added, g.memory
+	f.Hasher, f.counters, f.plan, f.added, f.live, f.memory = g.Hasher, g.counters, g.plan, g.added, g.live, g.memory
 	f.note(g.noted())
 	return nil
 }

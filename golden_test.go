@@ -66,6 +66,15 @@ func goldenFilters(t *testing.T) map[string]kept {
 			cuckoo.RemoveString("removed " + storedKey(i))
 		}
 		all[name("cuckoo")] = cuckoo
+		scalable.Budget = 1 << 20
+		growing := must[*bloom.ScalableCounting](t)(scalable.NewCounting()).(*bloom.ScalableCounting)
+		for i := range 4 * n { // layers, of which removals drop the first
+			growing.AddString("removed " + storedKey(i))
+		}
+		for i := range 3 * n {
+			growing.RemoveString("removed " + storedKey(i))
+		}
+		all[name("scalablecounting")] = growing
 	}
 	for _, s := range classic.Schemes() {
 		bits, probes := uint64(2048), 7

@@ -122,9 +122,10 @@ func (f *Shared) setAdded(n uint64) {
 	f.stripes[0].Count(n)
 }
 
-// Saturate sets all bits of a Shared, a Scalable or a Window: from now on every key is
-// found, in a Window for the next Span. It is for a filter that has lost some of its
-// bits, for which "perhaps" is the only answer that is never wrong.
+// Saturate sets all bits of a Shared, a Scalable or a Window, or saturates all counters of a
+// Counting or a ScalableCounting: from now on every key is found, in a Window for the next
+// Span. It is for a filter that has lost some of its bits, for which "perhaps" is the only
+// answer that is never wrong.
 func (inside) Saturate(f Any) { f.(interface{ saturate() }).saturate() }
 
 func (f *Shared) saturate() {
@@ -140,6 +141,21 @@ func (f *Scalable) saturate() {
 }
 
 func (w *Window) saturate() { w.now().saturate() }
+
+func (f *Counting) saturate() {
+	f.mustBeOpen()
+	for i := range f.counters.Words {
+		f.counters.Words[i] = ^uint64(0)
+	}
+	f.counters.Stuck = f.plan.Bits
+	f.keepAlive()
+}
+
+func (f *ScalableCounting) saturate() {
+	for _, layer := range f.layers {
+		layer.saturate()
+	}
+}
 
 func (l *layers) saturate() {
 	for _, layer := range l.filters {
@@ -194,16 +210,24 @@ func (inside) AddDisjoint(f *Filter, hashes []uint64, isNew []bool) int {
 // FileBytes returns the length of the file that WriteTo would write.
 func (inside) FileBytes(f *Filter) int64 { return int64(filterfile.FileBytes(f.plan.Bytes())) }
 
-// Image returns the file that WriteTo of a Shared, a Scalable or a Window would write,
-// made piece by piece while others add, so that a store can send a filter of any size
-// to a slow reader. It has every key whose Add returned before the call, and perhaps
-// some that are added until its last piece is read. Do not close the filter before.
+// Image returns the file that WriteTo of a Shared, a Scalable, a Window, a Counting or a
+// ScalableCounting would write, made piece by piece while others add, so that a store can
+// send a filter of any size to a slow reader. It has every key whose Add returned before the
+// call, and perhaps some that are added until its last piece is read. Do not close the filter
+// before.
+//
+// Of a Counting or a ScalableCounting nobody may add or remove keys while a piece is read, but
+// in between they may. Each block of counters is then as it was when its piece was read, which
+// for a removed key may be before or after. Reading the file recounts the keys of each layer.
 func (inside) Image(f Any) (*filterfile.Image, error) {
 	s, err := f.(interface {
 		stored() (*filterfile.File, error)
 	}).stored()
 	if err != nil {
 		return nil, err
+	}
+	if s.Live == nil { // a Counting
+		s.Live = f
 	}
 	return s.Image()
 }
@@ -217,6 +241,9 @@ func (inside) ReportOf(plan Plan, words []uint64) Report {
 	}
 	return sample.report(plan, uint64(len(words)) == plan.Blocks*kernel.WordsPerBlock)
 }
+
+// ReportOfLayers sums up the reports of layers, oldest first.
+func (inside) ReportOfLayers(layers []Report) Report { return summed(layers) }
 
 // A shownLayer is a layer of a filter, to be shown to people.
 type shownLayer struct {
@@ -297,6 +324,112 @@ func (inside) Place(f *Shared, h uint64) (place kernel.Probe, set [2][kernel.Lan
 // no such file, no permission to write, no locks.
 func (inside) Lock(path string) (unlock func(), err error) { return filterfile.Lock(path) }
 
+// Counts returns the counters of a hash, packed into a word, and SetCounts sets them to what
+// Counts has returned.
+func (inside) Counts(f *Counting, h uint64) uint64 {
+	counts := f.counters.Counts(h)
+	f.keepAlive()
+	return counts
+}
+
+func (inside) SetCounts(f *Counting, h, counts uint64) {
+	f.counters.SetCounts(h, counts)
+	f.keepAlive()
+}
+
+// CountingLayers returns the layers of a Counting or a ScalableCounting, oldest first, and the
+// number of the oldest one: layers keep their numbers when older ones are dropped.
+func (inside) CountingLayers(f Any) (first uint64, layers []*Counting) {
+	if f, ok := f.(*ScalableCounting); ok {
+		return f.dropped, f.layers
+	}
+	return 0, []*Counting{f.(*Counting)}
+}
+
+// CountingLayer returns the number of the layer that has all copies of a hash, false if the
+// filter does not contain it.
+func (inside) CountingLayer(f Any, h uint64) (layer uint64, found bool) {
+	if f, ok := f.(*ScalableCounting); ok {
+		i := f.layerFor(h)
+		return f.dropped + uint64(max(i, 0)), i >= 0
+	}
+	return 0, f.(*Counting).ContainsHash(h)
+}
+
+// CountingRoom returns how many keys may be added before a ScalableCounting grows; at least
+// one if it contains h already, which goes to the layer that does.
+func (inside) CountingRoom(f *ScalableCounting, h uint64) uint64 {
+	room := f.room()
+	if room == 0 && f.layerFor(h) >= 0 {
+		return 1
+	}
+	return room
+}
+
+// NextCountingLayer returns the plan of the layer that GrowCounting would make.
+func (inside) NextCountingLayer(f *ScalableCounting) (Plan, error) { return f.nextPlan() }
+
+// GrowCounting makes a layer, which the next new key goes to.
+func (inside) GrowCounting(f *ScalableCounting) error { return f.grow() }
+
+// CountingState is what a filter of counters has besides them: the number of the layer that
+// comes first, the removals from all layers, and the keys of one layer and how many of them
+// were new.
+type countingState struct{ First, Removed, Live, Added uint64 }
+
+// CountingState returns the state, of a layer by its number.
+func (inside) CountingState(f Any, layer uint64) countingState {
+	first, layers := Inside.CountingLayers(f)
+	s := countingState{First: first}
+	if f, ok := f.(*ScalableCounting); ok {
+		s.Removed = f.removed
+	}
+	if layer -= first; layer < uint64(len(layers)) {
+		s.Live, s.Added = layers[layer].live, layers[layer].added
+	}
+	return s
+}
+
+// ReplayCounts gives counters of a layer the values that they had: each hash is followed by
+// its Counts. A layer that is not there yet is made, layers before s.First are dropped, and
+// the state is set. It does not matter whether the counters have some of these values, or
+// later ones, already. The error wraps [ErrFormat], or is that of growing.
+func (inside) ReplayCounts(f Any, layer uint64, s countingState, counts func() (h, counts uint64, ok bool)) error {
+	grows, _ := f.(*ScalableCounting)
+	first, layers := Inside.CountingLayers(f)
+	if layer < first || s.First < first || grows == nil && layer+s.First > 0 || layer-first > uint64(len(layers)) {
+		return fmt.Errorf("%w: counts of layer %d of a filter with layers %d to %d", ErrFormat, layer, first, first+uint64(len(layers))-1)
+	}
+	if layer-first == uint64(len(layers)) {
+		if err := grows.grow(); err != nil {
+			return err
+		}
+		layers = grows.layers
+	}
+	of := layers[layer-first]
+	for h, n, ok := counts(); ok; h, n, ok = counts() {
+		of.counters.SetCounts(h, n)
+	}
+	of.live, of.added = s.Live, s.Added
+	of.keepAlive()
+	if grows == nil {
+		return nil
+	}
+	if s.First-first >= uint64(len(grows.layers)) {
+		return fmt.Errorf("%w: all layers of a filter are dropped", ErrFormat)
+	}
+	grows.removed = s.Removed
+	grows.dropOldest(int(s.First - first))
+	return nil
+}
+
+// NonZero sets the bits of words whose counters are not zero, and clears the others. words
+// are whole blocks, from a block on.
+func (inside) NonZero(f *Counting, block uint64, words []uint64) {
+	kernel.NonZero(words, f.counters.Words[block*kernel.CounterWordsPerBlock:])
+	f.keepAlive()
+}
+
 // CuckooSlots returns the slots of a Cuckoo's layers, oldest first: not a copy. They are
 // valid until the filter changes.
 func (inside) CuckooSlots(f *Cuckoo) [][]byte {
@@ -306,6 +439,41 @@ func (inside) CuckooSlots(f *Cuckoo) [][]byte {
 		slots[i] = f.layers[i].Slots
 	}
 	return slots
+}
+
+// Journal makes a Cuckoo append to a journal each slot that changes from now on, in order:
+// the fingerprint that it has then, or zero, in the lowest byte, the layer, counted from the
+// oldest, in the next one, and the slot above. Layers that are made or dropped are not in
+// it. nil ends the journal.
+func (inside) Journal(f *Cuckoo, journal *[]uint64) { f.journal = journal }
+
+func journalEntry(layer, slot int, fingerprint byte) uint64 {
+	return uint64(slot)<<16 | uint64(layer)<<8 | uint64(fingerprint)
+}
+
+// ReplayCuckoo does to a Cuckoo what a journal has, and gives it that many layers, Len and
+// Removed. It does not matter whether the slots have some of these changes, or later ones,
+// already: replaying those again has the same result. The error wraps [ErrFormat] or
+// [ErrBudget], or is Grant's.
+func (inside) ReplayCuckoo(f *Cuckoo, journal []uint64, layers int, stored, removed uint64) error {
+	f.mustBeOpen()
+	if layers < 1 || layers > MaxCuckooLayers || layers > 1 && f.config.NonScaling {
+		return fmt.Errorf("%w: a cuckoo filter with %d layers", ErrFormat, layers)
+	}
+	for len(f.layers) < layers {
+		if err := f.grow(); err != nil {
+			return err
+		}
+	}
+	for _, entry := range journal {
+		layer, slot := int(entry>>8&0xff), entry>>16
+		if layer >= len(f.layers) || slot >= uint64(len(f.layers[layer].Slots)) {
+			return fmt.Errorf("%w: slot %d of layer %d of a cuckoo filter", ErrFormat, slot, layer)
+		}
+		f.layers[layer].Slots[slot] = byte(entry)
+	}
+	f.stored, f.removed = stored, removed
+	return f.drop(layers)
 }
 
 // CuckooOf makes a Cuckoo with that many layers, whose slots are empty or, unless r is nil,

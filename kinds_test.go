@@ -113,6 +113,13 @@ var storedKinds = []storedKind{
 		func(path string) (kept, error) { return orError(bloom.LoadScalable(path)) },
 		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadScalable(r, limit)) },
 	}, {
+		"ScalableCounting",
+		func(t *testing.T, secret []byte) kept {
+			return must[*bloom.ScalableCounting](t)(bloom.ScalableConfig{First: 500, Rate: 0.01, Secret: secret}.NewCounting())
+		},
+		func(path string) (kept, error) { return orError(bloom.LoadScalableCounting(path)) },
+		func(r io.Reader, limit int64) (kept, error) { return orError(bloom.ReadScalableCounting(r, limit)) },
+	}, {
 		"Window",
 		func(t *testing.T, secret []byte) kept {
 			return must[*bloom.Window](t)(bloom.WindowConfig{Keys: 3000, Rate: 0.01, Span: time.Hour, Generations: 2, Secret: secret}.New())

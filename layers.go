@@ -210,11 +210,15 @@ var sieves = sync.Pool{New: func() any { return new(sieve) }}
 
 func newSieve(hashes []uint64) *sieve {
 	s := sieves.Get().(*sieve)
+	s.fill(hashes)
+	return s
+}
+
+func (s *sieve) fill(hashes []uint64) {
 	s.n = copy(s.hashes[:], hashes)
 	for i := range s.n {
 		s.at[i] = uint16(i)
 	}
-	return s
 }
 
 // drop removes the keys that layer, the i-th, has, and returns their number. found,
@@ -224,9 +228,14 @@ func (s *sieve) drop(i int, layer *Shared, found []bool) int {
 		return 0
 	}
 	hits := layer.bits.ContainsBatchSync(s.hashes[:s.n], s.answers[:s.n], &s.recent[i])
-	if hits == 0 {
-		return 0
+	if hits > 0 {
+		s.dropFound(found)
 	}
+	return hits
+}
+
+// dropFound removes the keys for which answers is true; found is as for drop.
+func (s *sieve) dropFound(found []bool) {
 	kept := 0
 	for j, has := range s.answers[:s.n] {
 		if has {
@@ -239,20 +248,24 @@ func (s *sieve) drop(i int, layer *Shared, found []bool) int {
 		kept++
 	}
 	s.n = kept
-	return hits
 }
 
 // addTo adds the first n keys to the layer, removes them from the sieve and returns
 // how many were new to the layer. isNew, of the whole chunk, says which.
 func (s *sieve) addTo(layer *Shared, n int, isNew []bool) (added int) {
 	added = layer.bits.AddBatchSync(layer.stripes, s.hashes[:n], s.answers[:n])
+	s.dropAdded(n, isNew)
+	return added
+}
+
+// dropAdded removes the first n keys, for which answers says whether they were new.
+func (s *sieve) dropAdded(n int, isNew []bool) {
 	for j, is := range s.answers[:n] {
 		isNew[s.at[j]] = is
 	}
 	copy(s.hashes[:], s.hashes[n:s.n])
 	copy(s.at[:], s.at[n:s.n])
 	s.n -= n
-	return added
 }
 
 // look marks as seen the keys that any of the layers has, from the first-th on.

@@ -33,6 +33,13 @@ var removables = map[string]func(t *testing.T) removable{
 	"Counting, outside the caches": func(t *testing.T) removable {
 		return mustCount(t, bloom.Config{Keys: 5000, Bits: 1 << 22, Probes: 6, Secret: []byte(removableSecret)})
 	},
+	"ScalableCounting": func(t *testing.T) removable {
+		f, err := bloom.ScalableConfig{First: 300, Rate: 0.2, Seed: 8}.NewCounting()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	},
 	"Cuckoo": func(t *testing.T) removable { return mustCuckoo(t, bloom.CuckooConfig{Keys: 10_000}) },
 	"Cuckoo of many layers": func(t *testing.T) removable {
 		return mustCuckoo(t, bloom.CuckooConfig{Keys: 500, Growth: 2, BucketSize: 3, Seed: 8})
@@ -193,9 +200,9 @@ func TestRemovalModel(t *testing.T) {
 	}
 }
 
-// layersOf returns how many layers a Cuckoo has, 1 for other kinds.
+// layersOf returns how many layers a filter has, 1 of a kind without them.
 func layersOf(f bloom.Any) int {
-	if f, ok := f.(*bloom.Cuckoo); ok {
+	if f, ok := f.(interface{ LayerCount() int }); ok {
 		return f.LayerCount()
 	}
 	return 1

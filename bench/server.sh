@@ -4,6 +4,7 @@
 #
 #	sh bench/server.sh
 #	RUNS=5 N64=2000000 N1=400000 sh bench/server.sh
+#	NAMES="get set ping cf-add cf-exists cf-del" sh bench/server.sh	# some rows; get and set must be among them
 #
 # The baseline is redis-server's GET of missing keys, which shows what one core can do
 # with sockets: every figure comes with its ratio to the baseline of the same round.
@@ -63,6 +64,12 @@ command() {
 	exists-paired) echo "$PORT BF.EXISTS paired key:__rand_int__" ;;
 	add-paired)   echo "$PORT BF.ADD paired key:__rand_int__" ;;
 	mexists)      echo "$PORT BF.MEXISTS redisbloom$hundred" ;;
+	cf-add)       echo "$PORT CF.ADD cuckoo key:__rand_int__" ;;
+	cf-exists)    echo "$PORT CF.EXISTS cuckoo key:__rand_int__" ;;
+	cf-del)       echo "$PORT CF.DEL cuckoo key:__rand_int__" ;;
+	add-counting) echo "$PORT BF.ADD counting key:__rand_int__" ;;
+	exists-counting) echo "$PORT BF.EXISTS counting key:__rand_int__" ;;
+	del-counting) echo "$PORT BF.DEL counting key:__rand_int__" ;;
 	esac
 }
 
@@ -77,6 +84,12 @@ title() {
 	exists-paired) echo "bloomery: \`BF.EXISTS\`, LAYOUT PAIRED" ;;
 	add-paired)   echo "bloomery: \`BF.ADD\`, LAYOUT PAIRED" ;;
 	mexists)      echo "bloomery: \`BF.MEXISTS\` of 100 (commands/s)" ;;
+	cf-add)       echo "bloomery: \`CF.ADD\`" ;;
+	cf-exists)    echo "bloomery: \`CF.EXISTS\`" ;;
+	cf-del)       echo "bloomery: \`CF.DEL\`" ;;
+	add-counting) echo "bloomery: \`BF.ADD\`, LAYOUT COUNTING" ;;
+	exists-counting) echo "bloomery: \`BF.EXISTS\`, LAYOUT COUNTING" ;;
+	del-counting) echo "bloomery: \`BF.DEL\`, LAYOUT COUNTING" ;;
 	esac
 }
 
@@ -110,8 +123,10 @@ ready "$REDIS_PORT" redis.log
 ready "$PORT" bloomery.log
 redis-cli -p "$PORT" BF.RESERVE redisbloom 0.01 "$KEYS" NONSCALING >/dev/null
 redis-cli -p "$PORT" BF.RESERVE paired 0.01 "$KEYS" NONSCALING LAYOUT PAIRED >/dev/null
+redis-cli -p "$PORT" BF.RESERVE counting 0.01 "$KEYS" LAYOUT COUNTING >/dev/null
+redis-cli -p "$PORT" CF.RESERVE cuckoo "$KEYS" >/dev/null
 
-names="get set redis-ping ping exists add exists-paired add-paired mexists"
+names=${NAMES:-get set redis-ping ping exists add exists-paired add-paired mexists cf-add cf-exists cf-del add-counting exists-counting del-counting}
 round=1
 while [ "$round" -le "$RUNS" ]; do
 	for name in $names; do

@@ -146,6 +146,19 @@ func CuckooHeader(c bloom.CuckooConfig) ([]byte, error) {
 	return h.append(nil), nil
 }
 
+// CuckooDumpBytes returns how many bytes the dump with a header has, the header included; zero
+// if [Config.LoadCuckooHeader] would refuse it.
+func CuckooDumpBytes(header []byte) uint64 {
+	if len(header) != cuckooHeaderBytes {
+		return 0
+	}
+	slots, err := parseCuckooHead(header).check()
+	if err != nil {
+		return 0
+	}
+	return cuckooHeaderBytes + slots
+}
+
 // ScanDump is CF.SCANDUMP. For iterator 0 it returns the header and iterator 1. For n >= 1
 // it returns the slots of a layer from offset n-1 on, and the iterator after them; offsets
 // count through the slots of all layers, oldest first. A chunk ends with its layer, or
@@ -209,15 +222,24 @@ func (config Config) LoadCuckooHeader(header []byte) (Cuckoo, error) {
 // offset iterator-1, as [Cuckoo.ScanDump] returns them with that iterator. They must lie in
 // one layer. The error is [ErrCuckooChunk], and then nothing has changed.
 func (c Cuckoo) LoadChunk(iterator int64, data []byte) error {
-	if len(data) == 0 || iterator <= int64(len(data)) {
-		return ErrCuckooChunk
+	if err := c.FitsChunk(iterator, len(data)); err != nil {
+		return err
 	}
-	slots, within, ok := c.at(uint64(iterator) - 1 - uint64(len(data)))
-	if !ok || uint64(len(slots))-within < uint64(len(data)) {
-		return ErrCuckooChunk
-	}
+	slots, within, _ := c.at(uint64(iterator) - 1 - uint64(len(data)))
 	copy(slots[within:], data)
 	runtime.KeepAlive(c.Cuckoo)
+	return nil
+}
+
+// FitsChunk returns the error that [Cuckoo.LoadChunk] would return for data of that size.
+func (c Cuckoo) FitsChunk(iterator int64, size int) error {
+	if size <= 0 || iterator <= int64(size) {
+		return ErrCuckooChunk
+	}
+	slots, within, ok := c.at(uint64(iterator) - 1 - uint64(size))
+	if !ok || uint64(len(slots))-within < uint64(size) {
+		return ErrCuckooChunk
+	}
 	return nil
 }
 

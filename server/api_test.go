@@ -91,6 +91,7 @@ func TestAPIKeys(t *testing.T) {
 		`{"capacity": 1000, "rate": 0.001, "layout": "paired", "expansion": 2}`,
 		`{"capacity": 1000, "rate": 0.001, "layout": "paired", "nonscaling": true, "public": true, "ttl": "1h"}`,
 		`{"capacity": 1000, "rate": 0.001, "window": "24h", "keyed": true}`,
+		`{"capacity": 1000, "rate": 0.001, "layout": "counting"}`,
 	} {
 		for j, name := range []string{"plain", "", "..", "a/b?c=d#e%", "\xff\xfe\x00", "中文 name", strings.Repeat("x", 300)} {
 			name := fmt.Sprint(name, strings.Repeat("'", i))
@@ -128,7 +129,7 @@ func TestAPIKeys(t *testing.T) {
 				for _, layer := range v.Layers {
 					somewhere = somewhere || layer.Found
 				}
-				if there := string(key) != "absent"; v.Found != there || somewhere != there || len(v.Hash) == 0 {
+				if there := string(key) != "absent"; v.Found != there || !v.Hidden && (somewhere != there || len(v.Hash) == 0) {
 					t.Errorf("%q, key %q: %+v, want %v", name, key, v, there)
 				}
 			}
@@ -365,4 +366,70 @@ func TestAPIChanges(t *testing.T) {
 func (s *Server) firstClient() (id int64) {
 	s.eachClient(func(c *Client) { id = c.id })
 	return id
+}
+
+// TestAPICounting describes a filter from which keys were removed.
+func TestAPICounting(t *testing.T) {
+	a := newAPI(t, Config{})
+	a.want(t, "PUT", "/filters/c", `{"capacity": 1000, "rate": 0.001, "layout": "counting", "nonscaling": true}`, 200, nil)
+	a.want(t, "POST", "/filters/c/add", `{"keys": ["a", "b", "b"]}`, 200, nil)
+	w := connect(t, a.addr)
+	w.expect(t, "BF.MDEL c b none", "*2\r\n:1\r\n:0\r\n")
+	var d detailJSON
+	a.want(t, "GET", "/filters/c", "", 200, &d)
+	if d.Kind != "counting" || d.Items != 2 || d.Removed != 1 || d.Refused != 1 || d.Stuck != 0 || d.Hash != "keyed" || len(d.AllLayers) != 1 || len(d.Curve) != 0 {
+		t.Errorf("detail %s, want a keyed counting filter of 2 items and one layer, without a curve", asJSON(d))
+	}
+	if d.Rate == nil || d.Fill == nil || *d.Fill <= 0 || d.Keys == nil || *d.Keys < 1.5 || *d.Keys > 2.5 {
+		t.Errorf("detail %s, want its rate, its fill, and about 2 keys", asJSON(d))
+	}
+	var verdict verdictJSON
+	a.want(t, "POST", "/filters/c/test", `{"key": "b"}`, 200, &verdict)
+	if !verdict.Found || !verdict.Hidden {
+		t.Errorf("verdict %+v, want found, and hidden", verdict)
+	}
+	a.want(t, "GET", "/filters/c/population", "", 501, nil)
+	a.want(t, "POST", "/filters/c/fold", `{"by": 2}`, 501, nil)
+}
+
+// TestAPICuckoo does with a cuckoo filter what the console does with any filter.
+func TestAPICuckoo(t *testing.T) {
+	a := newAPI(t, Config{})
+	w := connect(t, a.addr)
+	w.expect(t, "CF.RESERVE c 1000", "+OK\r\n")
+	w.expect(t, "CF.ADD c old", ":1\r\n")
+	w.expect(t, "CF.DEL c none", ":0\r\n")
+	var added addedJSON
+	a.want(t, "POST", "/filters/c/add", `{"keys": ["old", "new"]}`, 200, &added)
+	if want := []bool{false, true}; !reflect.DeepEqual(added.New, want) {
+		t.Errorf("added: %v, want %v", added.New, want)
+	}
+	var found foundJSON
+	a.want(t, "POST", "/filters/c/check", `{"keys": ["old", "new", "none"]}`, 200, &found)
+	if want := []bool{true, true, false}; !reflect.DeepEqual(found.Found, want) {
+		t.Errorf("found: %v, want %v", found.Found, want)
+	}
+	var verdict verdictJSON
+	a.want(t, "POST", "/filters/c/test", `{"key": "old"}`, 200, &verdict)
+	if !verdict.Found || !verdict.Hidden {
+		t.Errorf("verdict %+v, want found, and hidden", verdict)
+	}
+	var list filterListJSON
+	a.want(t, "GET", "/filters?rates=1", "", 200, &list)
+	if len(list.Filters) != 1 || list.Filters[0].Kind != "cuckoo" || list.Filters[0].Items != 2 || list.Filters[0].Rate == nil || *list.Filters[0].Rate <= 0 {
+		t.Errorf("list %s, want a cuckoo filter of 2 items, with a rate", asJSON(list))
+	}
+	var d detailJSON
+	a.want(t, "GET", "/filters/c", "", 200, &d)
+	if d.Kind != "cuckoo" || d.Refused != 1 || d.Hash != "public" || len(d.AllLayers) != 1 || len(d.Curve) != 0 {
+		t.Errorf("detail %s, want a public cuckoo filter of one layer, without a curve, and one removal refused", asJSON(d))
+	}
+	a.want(t, "GET", "/filters/c/population", "", 501, nil)
+	a.want(t, "POST", "/filters/c/fold", `{"by": 2}`, 501, nil)
+	w.expect(t, "CF.RESERVE full 4 EXPANSION 0", "+OK\r\n")
+	var e errorJSON
+	a.want(t, "POST", "/filters/full/add", asJSON(keysJSON{[]apiText{apiText("a"), apiText("b"), apiText("c"), apiText("d"), apiText("e"), apiText("f"), apiText("g"), apiText("h")}}), 409, &e)
+	if len(e.New) == 0 || !strings.Contains(e.Error, "full") {
+		t.Errorf("adding to a full filter: %+v, want the answers to those that were added", e)
+	}
 }

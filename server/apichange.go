@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"math"
 	"net/http"
 	"strconv"
@@ -26,7 +27,7 @@ func (q *apiRequest) done(args ...[]byte) (any, error) {
 type reserveJSON struct {
 	Capacity   uint64  `json:"capacity" doc:"items; of a window, in one span"`
 	Rate       float64 `json:"rate" doc:"the rate of wrong answers, above 0 and below 1"`
-	Layout     string  `json:"layout,omitempty" doc:"paired or redisbloom; missing: the server's"`
+	Layout     string  `json:"layout,omitempty" doc:"paired, counting or redisbloom; missing: the server's"`
 	Window     string  `json:"window,omitempty" doc:"how long keys are remembered: seconds, or a time such as 24h or 7d"`
 	TTL        string  `json:"ttl,omitempty" doc:"when the name expires: seconds, or a time such as 24h"`
 	Expansion  *uint32 `json:"expansion,omitempty" doc:"how much larger each further layer is"`
@@ -71,8 +72,14 @@ type keysJSON struct {
 	Keys []apiText `json:"keys" doc:"strings, or {\"base64\": \"...\"} for bytes that are not UTF-8"`
 }
 
-// keyCommand executes a command with the keys that were sent.
-func (q *apiRequest) keyCommand(name string) (resp.Reply, error) {
+// isCuckoo reports whether the request is for a cuckoo filter, which takes other commands.
+func (q *apiRequest) isCuckoo() bool {
+	filter, err := q.server.store.Open(q.name)
+	return err == nil && isCuckoo(filter)
+}
+
+// keyCommand executes a command with the keys that were sent, which follow the words.
+func (q *apiRequest) keyCommand(name string, words ...string) (resp.Reply, error) {
 	keys := q.sent.(*keysJSON).Keys
 	switch {
 	case len(keys) > httpKeys:
@@ -81,7 +88,7 @@ func (q *apiRequest) keyCommand(name string) (resp.Reply, error) {
 	case len(keys) == 0:
 		return resp.Reply{}, refusal(http.StatusBadRequest, `send at least one key, as {"keys": ["..."]}`)
 	}
-	args := [][]byte{[]byte(name), q.name}
+	args := append([][]byte{[]byte(name), q.name}, argsOf(words...)...)
 	for _, key := range keys {
 		if key == nil {
 			return resp.Reply{}, refusal(http.StatusBadRequest, "null is no key")
@@ -104,14 +111,23 @@ type addError struct {
 func (e *addError) Unwrap() error { return &e.apiError }
 
 func addKeys(q *apiRequest) (any, error) {
-	reply, err := q.keyCommand("BF.MADD")
+	var reply resp.Reply
+	var err error
+	if q.isCuckoo() {
+		reply, err = q.keyCommand("CF.INSERTNX", "ITEMS")
+	} else {
+		reply, err = q.keyCommand("BF.MADD")
+	}
 	if err != nil {
 		return nil, err
 	}
 	isNew := make([]bool, 0, len(reply.Items))
 	for _, item := range reply.Items {
-		if item.Kind == resp.SimpleError {
+		switch {
+		case item.Kind == resp.SimpleError:
 			return nil, &addError{*replyError(item.Text).(*apiError), isNew}
+		case item.Kind == resp.Integer && item.Integer < 0:
+			return nil, &addError{*replyError(textFull).(*apiError), isNew}
 		}
 		isNew = append(isNew, isTrue(item))
 	}
@@ -125,7 +141,11 @@ type foundJSON struct {
 }
 
 func checkKeys(q *apiRequest) (any, error) {
-	reply, err := q.keyCommand("BF.MEXISTS")
+	name := "BF.MEXISTS"
+	if q.isCuckoo() {
+		name = "CF.MEXISTS"
+	}
+	reply, err := q.keyCommand(name)
 	if err != nil {
 		return nil, err
 	}
@@ -157,7 +177,7 @@ type placeJSON struct {
 // A verdictJSON is what a filter says about a key.
 type verdictJSON struct {
 	Found  bool        `json:"found" doc:"false: it was certainly never added"`
-	Hidden bool        `json:"hidden,omitempty" doc:"the filter is keyed, and the read password does not show where its keys lie; or it is on other machines"`
+	Hidden bool        `json:"hidden,omitempty" doc:"the filter is keyed, and the read password does not show where its keys lie; or it is on other machines, or of the kind counting or cuckoo"`
 	Hash   []string    `json:"hash,omitempty" doc:"hexadecimal: one number, or two in a filter of RedisBloom's kind"`
 	Layers []placeJSON `json:"layers,omitempty" doc:"oldest first"`
 }
@@ -173,7 +193,11 @@ func testKey(q *apiRequest) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	reply, err := q.command([]byte("BF.EXISTS"), q.name, key)
+	name := "BF.EXISTS"
+	if info.Kind == store.Cuckoo {
+		name = "CF.EXISTS"
+	}
+	reply, err := q.command([]byte(name), q.name, key)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +207,11 @@ func testKey(q *apiRequest) (any, error) {
 		return verdict, nil
 	}
 	place, err := shown.Place(key)
-	if err != nil {
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		verdict.Hidden = true
+		return verdict, nil
+	case err != nil:
 		return nil, storeRefusal(err)
 	}
 	for _, hash := range place.Hash {

@@ -123,7 +123,7 @@ func replyError(text string) error {
 		code = http.StatusConflict
 	case has("(limit "):
 		code = http.StatusRequestEntityTooLarge
-	case text == textNoSnapshot, has("unsupported"), has("not supported"):
+	case text == textNoSnapshot, text == "ERR "+errRemovable.Error(), has("unsupported"), has("not supported"):
 		code = http.StatusNotImplemented
 	}
 	if word == "ERR" || word == "WRONGTYPE" || word == "OOM" {

@@ -13,10 +13,11 @@ const curvePoints = 48
 
 // curveOf returns the expected rate of a filter from no items to twice its capacity: by
 // the formulas, as if all keys were different and came in this order. A filter that
-// grows gets the layers that it would make.
+// grows gets the layers that it would make. It is empty for a window, whose rate depends
+// on when keys come, and for kinds from which keys can be removed.
 func curveOf(info *store.Info) []pointJSON {
 	points := []pointJSON{}
-	if info.Kind == store.Window || len(info.Layers) == 0 || info.Room == 0 {
+	if info.Kind != store.RedisBloom && info.Kind != store.Paired || len(info.Layers) == 0 || info.Room == 0 {
 		return points
 	}
 	layers, room := info.Layers[:len(info.Layers):len(info.Layers)], info.Room

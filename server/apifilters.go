@@ -13,7 +13,7 @@ import (
 // A filterJSON is a row of the list of filters.
 type filterJSON struct {
 	Name    apiText `json:"name" doc:"as the store has it: names of other databases begin with a NUL byte, the database's hexadecimal digit and a colon"`
-	Kind    string  `json:"kind" doc:"redisbloom, paired or window"`
+	Kind    string  `json:"kind" doc:"redisbloom, paired, window, counting or cuckoo"`
 	Partial bool    `json:"partial,omitempty" doc:"the filters are on other machines, and this one was not asked for: all that follows is missing"`
 
 	Items      uint64   `json:"items" doc:"adds that were new, as BF.INFO ITEMS; of a window, also those that have expired"`
@@ -69,9 +69,12 @@ type detailJSON struct {
 	Keys       *float64    `json:"keys" doc:"an estimate, from the bits, of how many different keys were added; null: all bits are set"`
 	KeysError  *float64    `json:"keys_error" doc:"its standard error"`
 	Remaining  uint64      `json:"remaining" doc:"about how many more different keys fit before the planned number is reached"`
+	Removed    uint64      `json:"removed,omitempty" doc:"items removed, as BF.INFO REMOVED"`
+	Refused    uint64      `json:"refused,omitempty" doc:"removals refused, as the item was certainly not there, as BF.INFO REFUSED"`
+	Stuck      uint64      `json:"stuck,omitempty" doc:"of the kind counting: counters that stay at 15, as BF.INFO STUCK"`
 	Overfull   bool        `json:"overfull" doc:"it holds more keys than planned"`
 	AllLayers  []layerJSON `json:"all_layers" doc:"oldest first"`
-	Curve      []pointJSON `json:"curve" doc:"the expected rate from no items to twice the capacity; empty for a window"`
+	Curve      []pointJSON `json:"curve" doc:"the expected rate from no items to twice the capacity; empty for a window, and for the kinds counting and cuckoo"`
 }
 
 // A populationJSON is how full the parts of a layer are.
@@ -221,6 +224,7 @@ func getFilter(q *apiRequest) (any, error) {
 		filterJSON: row, Planned: info.Capacity, Durability: info.Level.String(), Hash: "keyed",
 		RateError: finite(report.RateError), Keys: finite(report.Keys), KeysError: finite(report.KeysError),
 		Remaining: report.Remaining, Overfull: report.Overfull(), AllLayers: []layerJSON{}, Curve: curveOf(&info),
+		Removed: info.Removed, Refused: info.Refused, Stuck: info.Stuck,
 	}
 	if info.Public {
 		d.Hash = "public"
@@ -260,8 +264,11 @@ func getPopulation(q *apiRequest) (any, error) {
 		return nil, err
 	}
 	shown, ok := filter.(store.Inspector)
-	if !ok {
+	switch {
+	case !ok:
 		return nil, refusal(http.StatusNotImplemented, "the bits are on other machines")
+	case info.Kind == store.Counting || info.Kind == store.Cuckoo:
+		return nil, refusal(http.StatusNotImplemented, "a filter from which keys can be removed has counters or slots, not bits")
 	}
 	p := populationJSON{Layer: layer}
 	p.Set, p.Read, err = shown.Population(layer, parts)

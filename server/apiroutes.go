@@ -43,7 +43,7 @@ func init() { // the handlers refer to the table
 			body: keyJSON{}, result: verdictJSON{}, codes: codesChange, handle: testKey},
 		{method: "POST", path: "/filters/{name}/check", summary: "Looks keys up, as BF.MEXISTS", needs: accessRead,
 			body: keysJSON{}, result: foundJSON{}, codes: codesChange, handle: checkKeys},
-		{method: "POST", path: "/filters/{name}/add", summary: "Adds keys, as BF.MADD, which makes the filter if there is none", needs: accessFull,
+		{method: "POST", path: "/filters/{name}/add", summary: "Adds keys, as BF.MADD, which makes the filter if there is none; to a cuckoo filter, as CF.INSERTNX", needs: accessFull,
 			body: keysJSON{}, result: addedJSON{}, codes: codesChange, handle: addKeys},
 		{method: "POST", path: "/filters/{name}/rename", summary: "Renames a filter, as RENAMENX, or as RENAME", needs: accessFull,
 			body: renameJSON{}, result: doneJSON{}, codes: codesChange, handle: renameFilter},

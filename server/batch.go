@@ -3,20 +3,8 @@ package server
 import (
 	"bytes"
 	"context"
-	"errors"
 
 	"github.com/bloomery/bloom/internal/resp"
-	"github.com/bloomery/bloom/store"
-)
-
-// runKind says which commands can be in one run: those that call the same method of the
-// filter.
-type runKind uint8
-
-const (
-	runNone   runKind = iota
-	runAdd            // BF.ADD, BF.MADD
-	runExists         // BF.EXISTS, BF.MEXISTS
 )
 
 // maxRun is how many keys a run collects before it is executed. More gain nothing: the
@@ -46,6 +34,7 @@ type batch struct {
 	keys    [][]byte
 	answers []bool // room for one for each of the keys
 	replies []runReply
+	refused []refusedKeys
 
 	touched bool // the store was used: commit before answering
 	detours bool // it executes the command of a detour and does not hold Server.alone
@@ -156,162 +145,13 @@ func (b *batch) flush() {
 	}
 	b.answers = b.answers[:len(b.keys)]
 	b.touched = true
-	if b.kind == runAdd {
-		b.flushAdd()
+	if b.kind.isLookup() {
+		b.lookUp()
 	} else {
-		b.flushExists()
+		b.change()
 	}
 	b.kind, b.name = runNone, nil
-	b.keys, b.replies = b.keys[:0], b.replies[:0]
-}
-
-// flushExists executes a run of BF.EXISTS. A name without a filter has no keys.
-func (b *batch) flushExists() {
-	err := store.ErrNotFound
-	for range 2 { // dropped just now: the name may have a new filter
-		var filter store.Filter
-		if filter, err = b.server.store.Open(b.name); err != nil {
-			break
-		}
-		if err = filter.Contains(b.server.ctx, b.keys, b.answers); !errors.Is(err, store.ErrNotFound) {
-			break
-		}
-	}
-	switch {
-	case errors.Is(err, store.ErrNotFound), errors.Is(err, store.ErrWrongKind):
-		clear(b.answers)
-	case err != nil:
-		for _, reply := range b.replies {
-			b.tally.failRun(b.kind, reply.list)
-			reply.client.storeError(err)
-		}
-		return
-	}
-	at := 0
-	for _, reply := range b.replies {
-		b.answer(reply, b.answers[at:at+int(reply.keys)])
-		at += int(reply.keys)
-	}
-	found := int64(0)
-	for _, yes := range b.answers {
-		if yes {
-			found++
-		}
-	}
-	b.hits += found
-	b.misses += int64(len(b.answers)) - found
-	b.server.countKeys(b.name, b.answers, false)
-}
-
-// flushAdd executes a run of BF.ADD. When a filter without growth is full, the array of
-// a command ends at the first key that was refused, as in RedisBloom, and the run
-// continues.
-func (b *batch) flushAdd() {
-	s := b.server
-	filter, err := s.openOrCreate(b.name)
-	if err != nil {
-		for _, reply := range b.replies {
-			b.tally.failRun(b.kind, reply.list)
-			reply.client.storeError(err)
-		}
-		return
-	}
-	from, next := 0, 0 // the keys and the replies that are done
-	for again := false; from < len(b.keys); {
-		n, err := filter.Add(s.ctx, b.keys[from:], b.answers[from:])
-		if errors.Is(err, store.ErrNotFound) && !again { // dropped just now: the name may have a new filter
-			again = true
-			var other store.Filter
-			if other, err = s.openOrCreate(b.name); err == nil {
-				filter = other
-				continue
-			}
-			n = 0
-		}
-		taken := from + n
-		b.tally.added(b.answers[from:taken])
-		s.countKeys(b.name, b.answers[from:taken], true)
-		if err != nil && !errors.Is(err, store.ErrFull) {
-			b.answerRest(filter, next, from, taken, err)
-			break
-		}
-		for next < len(b.replies) && (err == nil || from+int(b.replies[next].keys) <= taken) {
-			keys := int(b.replies[next].keys)
-			b.answer(b.replies[next], b.answers[from:from+keys])
-			from += keys
-			next++
-		}
-		if err != nil {
-			reply := b.replies[next]
-			w := &reply.client.w
-			if reply.list {
-				w.Array(taken - from + 1)
-				appendBools(w, b.answers[from:taken])
-			} else {
-				b.tally.failRun(b.kind, false)
-			}
-			reply.client.storeError(err)
-			from += int(reply.keys)
-			next++
-		}
-	}
-	if s.observers.Load() > 0 {
-		for _, reply := range b.replies {
-			s.keyWritten(reply.client, b.name)
-		}
-	}
-}
-
-// answerRest writes the replies from the one whose keys begin at from, when the filter
-// has accepted the keys before taken and can accept no new one. Each new key is
-// answered with the error, without being tried one by one; a key that is already there
-// is answered as such.
-func (b *batch) answerRest(filter store.Filter, next, from, taken int, err error) {
-	s := b.server
-	if filter.Contains(s.ctx, b.keys[taken:], b.answers[taken:]) != nil {
-		clear(b.answers[taken:])
-	}
-	text := storeErrorText(err)
-	for _, reply := range b.replies[next:] {
-		w, failed := &reply.client.w, false
-		if reply.list {
-			w.Array(int(reply.keys))
-		}
-		for at := from; at < from+int(reply.keys); at++ {
-			switch {
-			case at < taken:
-				w.Bool(b.answers[at])
-			case b.answers[at]:
-				w.Bool(false)
-				b.tally.seen++
-			default:
-				w.Error(text)
-				failed = true
-			}
-		}
-		if failed {
-			s.metrics.refuseMemory(err)
-		}
-		if failed && !reply.list {
-			b.tally.failRun(b.kind, false)
-		}
-		from += int(reply.keys)
-	}
-}
-
-// answer writes the reply of a command of a run.
-func (b *batch) answer(reply runReply, answers []bool) {
-	w := &reply.client.w
-	if reply.list {
-		w.Array(len(answers))
-	}
-	appendBools(w, answers)
-}
-
-func appendBools(w *resp.Writer, answers []bool) {
-	for _, yes := range answers {
-		w.Bool(yes)
-	}
+	b.keys, b.replies, b.refused = b.keys[:0], b.replies[:0], b.refused[:0]
 }
 
 // end executes what is left and commits. If it returns an error, none of the batch's
@@ -344,14 +184,4 @@ func (b *batch) end() error {
 	}
 	b.touched = false
 	return s.store.Commit(context.Background()) // also while the server stops: what was executed is answered
-}
-
-// openOrCreate returns the filter with a name, creating it if there is none.
-func (s *Server) openOrCreate(name []byte) (store.Filter, error) {
-	filter, err := s.store.Open(name)
-	if err == nil {
-		return filter, nil
-	}
-	spec := *s.filter.Load()
-	return s.openOrCreateAs(name, spec, spec.Growth, err)
 }

@@ -64,6 +64,12 @@ func TestRuns(t *testing.T) {
 			"+OK\r\n:1\r\n*2\r\n:1\r\n-ERR non scaling filter is full\r\n-ERR non scaling filter is full\r\n*2\r\n:0\r\n:0\r\n", 3},
 		{"not a filter", command("SET", "s", "x") + command("BF.ADD", "s", "a") + command("BF.MADD", "s", "a") + command("BF.MEXISTS", "s", "a", "b"),
 			"+OK\r\n-" + textWrongType + "\r\n-" + textWrongType + "\r\n*2\r\n:0\r\n:0\r\n", 0},
+		{"cuckoo filter", strings.Repeat(command("CF.ADD", "c", "a"), 2) + command("CF.INSERT", "c", "ITEMS", "a", "b") +
+			command("CF.EXISTS", "c", "a") + command("CF.MEXISTS", "c", "b", "z") + command("CF.DEL", "c", "a") + command("CF.DEL", "c", "z") +
+			command("CF.ADDNX", "c", "a") + command("CF.ADDNX", "c", "d"),
+			":1\r\n:1\r\n*2\r\n:1\r\n:1\r\n:1\r\n*2\r\n:1\r\n:0\r\n:1\r\n:0\r\n:0\r\n:1\r\n", 5},
+		{"BF and CF", command("BF.EXISTS", "k", "a") + command("CF.EXISTS", "k", "a") + command("CF.ADD", "k", "a") + command("CF.DEL", "k", "a") + command("BF.DEL", "k", "a"),
+			":0\r\n:0\r\n-" + textWrongType + "\r\n-Not found\r\n-" + textNoRemovals + "\r\n", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			st := newFakeStore()
@@ -126,13 +132,20 @@ func TestNoAllocations(t *testing.T) {
 		sent = append(sent, command("BF.ADD", "k", fmt.Sprint("key:", i))...)
 	}
 	sent = append(sent, command("BF.MEXISTS", "k", "a", "b", "c")...)
+	b.all(t, c, command("CF.RESERVE", "c", "100000"))
+	for _, name := range []string{"CF.ADD", "CF.EXISTS", "CF.DEL", "CF.ADDNX", "CF.DEL"} {
+		for i := range 64 {
+			sent = append(sent, command(name, "c", fmt.Sprint("key:", i))...)
+		}
+	}
+	sent = append(sent, command("CF.MEXISTS", "c", "a", "b", "c")...)
 	if n := testing.AllocsPerRun(100, func() {
 		c.w.Buf = c.w.Buf[:0]
 		b.begin()
 		b.execute(c, sent)
 		b.end()
 	}); n != 0 && !raceEnabled {
-		t.Errorf("129 commands: %v allocations, want none", n)
+		t.Errorf("450 commands: %v allocations, want none", n)
 	}
 }
 
@@ -140,6 +153,28 @@ func TestNoAllocations(t *testing.T) {
 func drawCommand(t *rapid.T, name string) []string {
 	item := rapid.SampledFrom([]string{"", "a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"})
 	items := rapid.SliceOfN(item, 1, 6)
+	if strings.HasPrefix(name, "nest") {
+		switch rapid.IntRange(0, 8).Draw(t, "command") {
+		case 0, 1:
+			return []string{"CF.ADD", name, item.Draw(t, "item")}
+		case 2:
+			return []string{"cf.addnx", name, item.Draw(t, "item")}
+		case 3:
+			return []string{"CF.EXISTS", name, item.Draw(t, "item")}
+		case 4:
+			return append([]string{"CF.MEXISTS", name}, items.Draw(t, "items")...)
+		case 5:
+			return append([]string{"CF.INSERT", name, "ITEMS"}, items.Draw(t, "items")...)
+		case 6:
+			return append([]string{"CF.INSERTNX", name, "CAPACITY", "8", "ITEMS"}, items.Draw(t, "items")...)
+		default:
+			return []string{"CF.DEL", name, item.Draw(t, "item")}
+		}
+	}
+	if strings.HasPrefix(name, "counts") && rapid.Bool().Draw(t, "remove") {
+		return rapid.SampledFrom([][]string{{"BF.DEL", name, item.Draw(t, "item")}, append([]string{"BF.MDEL", name}, items.Draw(t, "items")...),
+			{"BF.COUNT", name, item.Draw(t, "item")}}).Draw(t, "removal")
+	}
 	switch rapid.IntRange(0, 11).Draw(t, "command") {
 	case 0, 1, 2:
 		return []string{"BF.ADD", name, item.Draw(t, "item")}
@@ -164,15 +199,19 @@ func drawCommand(t *rapid.T, name string) []string {
 func TestPipelinesAgree(t *testing.T) {
 	addrs := map[string]string{}
 	for name, wrap := range transports {
-		_, addrs[name], _ = serveOn(t, newFakeStore(), Config{}, wrap)
+		_, addrs[name], _ = serveOn(t, openLocal(t, 0), Config{}, wrap)
 	}
-	_, slowly, _ := serveOn(t, newFakeStore(), Config{}, transports["loops"])
+	_, slowly, _ := serveOn(t, openLocal(t, 0), Config{}, transports["loops"])
 	run := 0
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
-		names := []string{fmt.Sprint("grows", run), fmt.Sprint("fills", run)}
-		sent := command("BF.RESERVE", names[1], "0.001", "5", "NONSCALING")
-		commands := []string{sent}
+		names := []string{fmt.Sprint("grows", run), fmt.Sprint("fills", run), fmt.Sprint("counts", run), fmt.Sprint("nest", run), fmt.Sprint("nest fills", run)}
+		commands := []string{
+			command("BF.RESERVE", names[1], "0.001", "5", "NONSCALING"),
+			command("BF.RESERVE", names[2], "0.001", "9", "NONSCALING", "LAYOUT", "COUNTING", "PUBLIC"),
+			command("CF.RESERVE", names[4], "8", "EXPANSION", "0"),
+		}
+		sent := strings.Join(commands, "")
 		for range rapid.IntRange(1, 60).Draw(rt, "commands") {
 			text := command(drawCommand(rt, rapid.SampledFrom(names).Draw(rt, "name"))...)
 			commands = append(commands, text)

@@ -39,7 +39,7 @@ func (c *Client) bfReserve(args [][]byte) {
 	}
 	switch kind, _ := c.kindAndEnd(args[1]); kind {
 	case store.None:
-	case store.String:
+	case store.String, store.Cuckoo:
 		c.w.Error(textWrongType)
 		return
 	default:
@@ -194,13 +194,9 @@ func (o *reserveOptions) parse(words [][]byte) (refusal string) {
 			o.nonScaling = true
 		case "LAYOUT":
 			o.layout = true
-			switch {
-			case is(value, "PAIRED"):
-				o.spec.Kind = store.Paired
-			case is(value, "REDISBLOOM"):
-				o.spec.Kind = store.RedisBloom
-			default:
-				return "ERR unknown layout '" + clip(value) + "': PAIRED or REDISBLOOM"
+			var refusal string
+			if o.spec.Kind, refusal = parseLayout(value); refusal != "" {
+				return refusal
 			}
 		case "WINDOW":
 			span, ok := parseSpan(value)
@@ -223,6 +219,16 @@ func (o *reserveOptions) parse(words [][]byte) (refusal string) {
 	return ""
 }
 
+// parseLayout reads the value of LAYOUT.
+func parseLayout(value []byte) (kind store.Kind, refusal string) {
+	for _, kind := range []store.Kind{store.Paired, store.Counting, store.RedisBloom} {
+		if is(value, strings.ToUpper(kind.String())) {
+			return kind, ""
+		}
+	}
+	return store.None, "ERR unknown layout '" + clip(value) + "': PAIRED, COUNTING or REDISBLOOM"
+}
+
 // check refuses options that exclude each other, and completes the spec.
 func (o *reserveOptions) check() (refusal string) {
 	switch {
@@ -234,6 +240,8 @@ func (o *reserveOptions) check() (refusal string) {
 		return "ERR expansion must be in the range [0, " + strconv.Itoa(maxExpansion) + "]"
 	case o.spec.Span > 0 && o.layout && o.spec.Kind == store.RedisBloom:
 		return "ERR a filter of layout REDISBLOOM has no window"
+	case o.spec.Span > 0 && o.layout && o.spec.Kind == store.Counting:
+		return "ERR a filter of layout COUNTING has no window"
 	case o.spec.Span > 0 && o.grows && o.expansion != 0 && o.expansion != windowExpansion:
 		return "ERR a window grows by doubling: give EXPANSION 2, or NONSCALING"
 	case o.keyed && o.spec.Public:
@@ -244,7 +252,7 @@ func (o *reserveOptions) check() (refusal string) {
 	}
 	switch {
 	case o.spec.Kind == store.RedisBloom && o.keyed:
-		return "ERR a filter of layout REDISBLOOM is always public: KEYED needs LAYOUT PAIRED or WINDOW"
+		return "ERR a filter of layout REDISBLOOM is always public: KEYED needs LAYOUT PAIRED or COUNTING, or WINDOW"
 	case o.spec.Kind == store.RedisBloom:
 		o.spec.Public = true
 	case o.keyed:
@@ -285,7 +293,7 @@ func (c *Client) bfInsert(args [][]byte) {
 			} else {
 				nonScaling = true
 			}
-		case !strings.HasPrefix(word, "E") && !strings.HasPrefix(word, "C"):
+		case !strings.HasPrefix(word, "E") && !strings.HasPrefix(word, "C") && !strings.HasPrefix(word, "L"):
 			c.w.Error("Unknown argument received")
 			return
 		case value == nil: // all words below take a value
@@ -305,15 +313,25 @@ func (c *Client) bfInsert(args [][]byte) {
 				return
 			}
 			spec.Growth = uint32(n)
+		case strings.HasPrefix(word, "L"): // ours
+			var refusal string
+			if spec.Kind, refusal = parseLayout(value); refusal != "" {
+				c.w.Error(refusal)
+				return
+			}
 		default:
 			n, ok := integer(value)
-			if !ok || n < 1 || spec.Kind == store.RedisBloom && n > maxCapacity {
+			if !ok || n < 1 {
 				c.w.Error("Bad capacity")
 				return
 			}
 			spec.Capacity = uint64(n)
 		}
 		options = options[min(used, len(options)):]
+	}
+	if spec.Kind == store.RedisBloom && spec.Capacity > maxCapacity { // LAYOUT may follow CAPACITY
+		c.w.Error("Bad capacity")
+		return
 	}
 	if len(items) == 0 {
 		c.wrongArity(c.server.commands.find(args[0]))
@@ -326,7 +344,7 @@ func (c *Client) bfInsert(args [][]byte) {
 	if spec.Kind == store.RedisBloom {
 		spec.Rate, spec.Public = min(spec.Rate, maxRate), true
 	}
-	_, err := c.server.store.Open(args[1])
+	_, err := c.server.openBloom(args[1])
 	if errors.Is(err, store.ErrNotFound) && create {
 		_, err = c.server.openOrCreateAs(args[1], spec, growth, err)
 	}
@@ -336,7 +354,7 @@ func (c *Client) bfInsert(args [][]byte) {
 	}
 	c.batch.joinItems(c, runAdd, args[1], items, true)
 	c.batch.flush()
-	c.unchanged = true // except for what flushAdd has reported
+	c.unchanged = true // except for what the run has reported
 }
 
 // insertError replies that BF.INSERT had no filter to add to.

@@ -32,7 +32,7 @@ func (c *Client) bfMerge(args [][]byte) {
 		if bytes.Equal(name, args[1]) {
 			continue // a filter merged into itself is unchanged
 		}
-		source, err := s.store.Open(name)
+		source, err := s.openWhole(name)
 		if err != nil {
 			c.storeError(err)
 			return
@@ -42,7 +42,7 @@ func (c *Client) bfMerge(args [][]byte) {
 	err := store.ErrExists
 	for tries := 0; errors.Is(err, store.ErrExists) && tries < mergeTries; tries++ {
 		var to store.Filter
-		to, err = s.store.Open(args[1])
+		to, err = s.openWhole(args[1])
 		switch {
 		case errors.Is(err, store.ErrNotFound) && len(sources) > 0:
 			err = c.makeAside(args[1], false, time.Time{}, func(aside string) error {
@@ -61,6 +61,17 @@ func (c *Client) bfMerge(args [][]byte) {
 		return
 	}
 	c.w.SimpleString("OK")
+}
+
+var errRemovable = errors.New("a filter from which keys can be removed, of layout COUNTING or by CF.RESERVE, is neither merged nor folded")
+
+// openWhole opens a filter for a command that changes it as a whole.
+func (s *Server) openWhole(name []byte) (store.Filter, error) {
+	filter, err := s.store.Open(name)
+	if f, ok := filter.(store.Kinded); ok && (f.Kind() == store.Counting || f.Kind() == store.Cuckoo) {
+		return nil, errRemovable
+	}
+	return filter, err
 }
 
 // mergeTries is how often BF.MERGE starts over because another client has created the
@@ -102,7 +113,7 @@ func (c *Client) bfFold(args [][]byte) {
 		c.w.Error("ERR bad factor: must be a whole number of at least 1")
 		return
 	}
-	filter, err := c.server.store.Open(args[1])
+	filter, err := c.server.openWhole(args[1])
 	if err == nil {
 		err = filter.Fold(c.server.ctx, uint64(by))
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func (c *Client) bfScanDump(args [][]byte) {
-	filter, err := c.server.store.Open(args[1])
+	filter, err := c.server.openBloom(args[1])
 	if err != nil {
 		c.storeError(err)
 		return
@@ -36,7 +36,7 @@ func (c *Client) bfLoadChunk(args [][]byte) {
 		c.w.Error("ERR Second argument must be numeric")
 		return
 	}
-	filter, err := c.server.store.Open(args[1])
+	filter, err := c.server.openBloom(args[1])
 	if errors.Is(err, store.ErrNotFound) && iterator == 1 {
 		_, err = c.server.store.Load(c.server.ctx, string(args[1]), args[3])
 	} else if err == nil {
@@ -65,7 +65,7 @@ const largestPiece = 16 << 20
 // a chunk that does not fit.
 func (c *Client) loadChunk(filter store.Filter, iterator int64, chunk []byte) error {
 	if len(chunk) > largestPiece {
-		if info := filter.Info(); info.Kind == store.RedisBloom && chunkRefusal(&info, iterator, len(chunk)) != "" {
+		if info := filter.Info(); (info.Kind == store.RedisBloom || info.Kind == store.Cuckoo) && chunkRefusal(&info, iterator, len(chunk)) != "" {
 			return store.ErrChunk
 		}
 	}

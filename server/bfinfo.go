@@ -51,6 +51,18 @@ var infoFields = []infoField{
 		}
 		c.w.Integer(int64(info.Loaded))
 	}},
+	{"REMOVED", "Number of items removed", func(c *Client, _ store.Filter, info *store.Info) { c.ofCounting(info, info.Removed) }},
+	{"REFUSED", "Number of removals refused", func(c *Client, _ store.Filter, info *store.Info) { c.ofCounting(info, info.Refused) }},
+	{"STUCK", "Number of stuck counters", func(c *Client, _ store.Filter, info *store.Info) { c.ofCounting(info, info.Stuck) }},
+}
+
+// ofCounting replies with a number that only filters of layout COUNTING have.
+func (c *Client) ofCounting(info *store.Info, n uint64) {
+	if info.Kind != store.Counting {
+		c.w.Null()
+		return
+	}
+	c.w.Integer(int64(n))
 }
 
 const plainInfoFields = 5
@@ -60,7 +72,7 @@ func (c *Client) bfInfo(args [][]byte) {
 		c.wrongArity(c.server.commands.find(args[0]))
 		return
 	}
-	filter, err := c.server.store.Open(args[1])
+	filter, err := c.server.openBloom(args[1])
 	if err != nil {
 		c.storeError(err)
 		return
@@ -95,7 +107,7 @@ func (c *Client) bfInfo(args [][]byte) {
 }
 
 func (c *Client) bfCard(args [][]byte) {
-	filter, err := c.server.store.Open(args[1])
+	filter, err := c.server.openBloom(args[1])
 	switch {
 	case errors.Is(err, store.ErrNotFound):
 		c.w.Integer(0)
@@ -106,8 +118,31 @@ func (c *Client) bfCard(args [][]byte) {
 	}
 }
 
+const textNoRemovals = "ERR keys can be removed from a filter only if its layout is COUNTING: " +
+	"make it by BF.RESERVE with LAYOUT COUNTING"
+
+// bfCount returns how often an item is in a filter of layout COUNTING, or more.
+func (c *Client) bfCount(args [][]byte) {
+	counts := make([]int, 1)
+	filter, err := c.server.openBloom(args[1])
+	if err == nil {
+		err = errors.ErrUnsupported
+		if f, ok := filter.(store.Remover); ok {
+			err = f.Count(c.server.ctx, args[2:], counts)
+		}
+	}
+	switch {
+	case errors.Is(err, errors.ErrUnsupported):
+		c.w.Error("ERR only a filter of layout COUNTING counts its keys: make it by BF.RESERVE with LAYOUT COUNTING")
+	case err != nil && !errors.Is(err, store.ErrNotFound):
+		c.storeError(err)
+	default:
+		c.w.Integer(int64(counts[0]))
+	}
+}
+
 func (c *Client) bfDebug(args [][]byte) {
-	filter, err := c.server.store.Open(args[1])
+	filter, err := c.server.openBloom(args[1])
 	if err != nil {
 		c.storeError(err)
 		return

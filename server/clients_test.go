@@ -80,6 +80,83 @@ func TestRueidisCache(t *testing.T) {
 	}
 }
 
+// TestRueidisCuckoo builds the CF commands as rueidis does, and reads the replies as its
+// users do; what it caches is invalidated by every change.
+func TestRueidisCuckoo(t *testing.T) {
+	addr := startServer(t, Config{})
+	for _, resp2 := range []bool{false, true} {
+		t.Run(fmt.Sprint("RESP2: ", resp2), func(t *testing.T) {
+			ctx := t.Context()
+			client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, AlwaysRESP2: resp2, DisableCache: resp2})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer client.Close()
+			key, b := fmt.Sprint("w", resp2), client.B()
+			want := func(what string, got, want any, err error) {
+				t.Helper()
+				if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("%s: got %v, %v, want %v", what, got, err, want)
+				}
+			}
+			ok, err := client.Do(ctx, b.CfReserve().Key(key).Capacity(1000).Bucketsize(4).Maxiterations(30).Expansion(2).Build()).ToString()
+			want("CfReserve", ok, "OK", err)
+			yes, err := client.Do(ctx, b.CfAdd().Key(key).Item("a").Build()).AsBool()
+			want("CfAdd", yes, true, err)
+			yes, err = client.Do(ctx, b.CfAddnx().Key(key).Item("a").Build()).AsBool()
+			want("CfAddnx", yes, false, err)
+			all, err := client.Do(ctx, b.CfInsert().Key(key).Capacity(100).Nocreate().Items().Item("b", "c").Build()).AsBoolSlice()
+			want("CfInsert", all, []bool{true, true}, err)
+			numbers, err := client.Do(ctx, b.CfInsertnx().Key(key).Items().Item("c", "d").Build()).AsIntSlice()
+			want("CfInsertnx", numbers, []int64{0, 1}, err)
+			n, err := client.Do(ctx, b.CfCount().Key(key).Item("a").Build()).AsInt64()
+			want("CfCount", n, 1, err)
+			all, err = client.Do(ctx, b.CfMexists().Key(key).Item("a", "z").Build()).AsBoolSlice()
+			want("CfMexists", all, []bool{true, false}, err)
+			info, err := client.Do(ctx, b.CfInfo().Key(key).Build()).AsIntMap()
+			want("CfInfo", info["Number of items inserted"], 4, err)
+			dump, err := client.Do(ctx, b.CfScandump().Key(key).Iterator(0).Build()).ToArray()
+			want("CfScandump", len(dump), 2, err)
+			header, err := dump[1].ToString()
+			want("the header", len(header), 38, err)
+			ok, err = client.Do(ctx, b.CfLoadchunk().Key(key+"copy").Iterator(1).Data(header).Build()).ToString()
+			want("CfLoadchunk", ok, "OK", err)
+			if resp2 { // has no cache
+				return
+			}
+
+			exists := func() (yes, cached bool) {
+				reply := client.DoCache(ctx, b.CfExists().Key(key).Item("a").Cache(), time.Minute)
+				yes, err := reply.AsBool()
+				if err != nil {
+					t.Fatal(err)
+				}
+				return yes, reply.IsCacheHit()
+			}
+			for _, change := range []struct {
+				line string
+				want bool
+			}{
+				{"CF.DEL " + key + " a", false}, {"CF.ADDNX " + key + " a", true}, {"CF.DEL " + key + " a", false},
+				{"CF.INSERT " + key + " ITEMS a", true}, {"DEL " + key, false}, {"CF.ADD " + key + " a", true},
+			} {
+				exists()
+				if _, cached := exists(); !cached {
+					t.Fatalf("before %s: the second question went to the server", change.line)
+				}
+				connect(t, addr).must(t, change.line)
+				for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+					if yes, _ := exists(); yes == change.want {
+						break
+					} else if time.Now().After(end) {
+						t.Fatalf("%s: the old answer is still in the cache", change.line)
+					}
+				}
+			}
+		})
+	}
+}
+
 // redisCLI runs redis-cli with some input, and returns its output.
 func redisCLI(t *testing.T, addr, input string, args ...string) string {
 	t.Helper()

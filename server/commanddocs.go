@@ -57,6 +57,9 @@ var commandTexts = map[string]commandText{
 			word("FULLAT"),
 			word("LAYOUT"),
 			word("LOADED"),
+			word("REMOVED"),
+			word("REFUSED"),
+			word("STUCK"),
 		).optional(),
 	}},
 	"bf.card":  {"Returns the number of items that were new to a Bloom filter when they were added", "O(1)", []Argument{key("key")}},
@@ -70,6 +73,44 @@ var commandTexts = map[string]commandText{
 		"O(n), where n is the size of the filters", []Argument{key("destination"), key("source").multiple()}},
 	"bf.fold": {"Shrinks a Bloom filter by a factor, at a higher error rate",
 		"O(n), where n is the size of the filter", []Argument{key("key"), integerArg("factor")}},
+	"bf.del": {"Removes an item from a Bloom filter of layout COUNTING; 0 means that it was certainly not there",
+		"O(k), where k is the number of hash functions used by the last sub-filter", []Argument{key("key"), text("item")}},
+	"bf.mdel": {"Removes items from a Bloom filter of layout COUNTING; 0 means that an item was certainly not there",
+		"O(k * n), where k is the number of hash functions and n is the number of items", []Argument{key("key"), text("item").multiple()}},
+	"bf.count": {"Returns how often an item is in a Bloom filter of layout COUNTING, or more; 15 means at least 15 times",
+		"O(k), where k is the number of hash functions used by the last sub-filter", []Argument{key("key"), text("item")}},
+
+	// Cuckoo filters.
+	"cf.reserve": {"Creates an empty Cuckoo filter", "O(1)", []Argument{
+		key("key"),
+		integerArg("capacity"),
+		integerArg("bucketsize").after("BUCKETSIZE").optional(),
+		integerArg("maxiterations").after("MAXITERATIONS").optional(),
+		integerArg("expansion").after("EXPANSION").optional(),
+	}},
+	"cf.add": {"Adds an item to a Cuckoo filter, once more if it is there already",
+		"O(k + i), where k is the number of sub-filters and i is maxIterations", []Argument{key("key"), text("item")}},
+	"cf.addnx": {"Adds an item to a Cuckoo filter unless it may be there already",
+		"O(k + i), where k is the number of sub-filters and i is maxIterations", []Argument{key("key"), text("item")}},
+	"cf.insert": {"Adds items to a Cuckoo filter, and creates it if the key does not exist",
+		"O(n * (k + i)), where n is the number of items, k of sub-filters, and i is maxIterations", insertArguments},
+	"cf.insertnx": {"Adds those items to a Cuckoo filter that are certainly not there, and creates it if the key does not exist",
+		"O(n * (k + i)), where n is the number of items, k of sub-filters, and i is maxIterations", insertArguments},
+	"cf.exists": {"Checks whether an item may be in a Cuckoo filter; 0 means certainly not",
+		"O(k), where k is the number of sub-filters", []Argument{key("key"), text("item")}},
+	"cf.mexists": {"Checks whether each item may be in a Cuckoo filter; 0 means certainly not",
+		"O(k * n), where k is the number of sub-filters and n is the number of items", []Argument{key("key"), text("item").multiple()}},
+	"cf.del": {"Removes an item from a Cuckoo filter once; 0 means that it was certainly not there",
+		"O(k), where k is the number of sub-filters", []Argument{key("key"), text("item")}},
+	"cf.count": {"Returns how often an item may be in a Cuckoo filter",
+		"O(k), where k is the number of sub-filters", []Argument{key("key"), text("item")}},
+	"cf.info":    {"Returns information about a Cuckoo filter", "O(1)", []Argument{key("key")}},
+	"cf.compact": {"Moves the items of a Cuckoo filter to its older sub-filters, and frees those that are empty then", "O(n), where n is the capacity", []Argument{key("key")}},
+	"cf.debug":   {"Describes a Cuckoo filter in a line", "O(1)", []Argument{key("key")}},
+	"cf.scandump": {"Returns the next chunk of a dump, and the iterator for the chunk after it",
+		"O(n), where n is the capacity", []Argument{key("key"), integerArg("iterator")}},
+	"cf.loadchunk": {"Loads a chunk returned by CF.SCANDUMP; the first chunk creates the filter",
+		"O(n), where n is the capacity", []Argument{key("key"), integerArg("iterator"), text("data")}},
 
 	// Connections.
 	"auth":           {"Authenticates the connection.", "O(1)", []Argument{text("username").optional(), text("password")}},
@@ -271,6 +312,15 @@ var commandTexts = map[string]commandText{
 	"slowlog|len":   {"Returns 0.", "O(1)", nil},
 	"slowlog|reset": {"Does nothing.", "O(1)", nil},
 	"time":          {"Returns the server's time.", "O(1)", nil},
+}
+
+// insertArguments are those of CF.INSERT and CF.INSERTNX.
+var insertArguments = []Argument{
+	key("key"),
+	integerArg("capacity").after("CAPACITY").optional(),
+	word("NOCREATE").optional(),
+	word("ITEMS"),
+	text("item").multiple(),
 }
 
 func key(name string) Argument        { return Argument{Name: name, Type: "key"} }

@@ -32,11 +32,11 @@ var (
 var commandRows = []row{
 	// Filters.
 	{"bf.reserve", (*Client).bfReserve, -4, Write | DenyMemory | Module, key1, "write fast bloom", "module", "1.0.0"},
-	{"bf.add", (*Client).runOne, 3, Write | DenyMemory | Module | Adds, key1, "write bloom", "module", "1.0.0"},
-	{"bf.madd", (*Client).runOne, -3, Write | DenyMemory | Module | Adds, key1, "write bloom", "module", "1.0.0"},
+	{"bf.add", (*Client).runOne, 3, Write | DenyMemory | Module, key1, "write bloom", "module", "1.0.0"},
+	{"bf.madd", (*Client).runOne, -3, Write | DenyMemory | Module, key1, "write bloom", "module", "1.0.0"},
 	{"bf.insert", (*Client).bfInsert, -4, Write | DenyMemory | Module, key1, "write bloom", "module", "1.0.0"},
-	{"bf.exists", (*Client).runOne, 3, ReadOnly | Fast | Module | Checks, key1, "read bloom", "module", "1.0.0"},
-	{"bf.mexists", (*Client).runOne, -3, ReadOnly | Fast | Module | Checks, key1, "read bloom", "module", "1.0.0"},
+	{"bf.exists", (*Client).runOne, 3, ReadOnly | Fast | Module, key1, "read bloom", "module", "1.0.0"},
+	{"bf.mexists", (*Client).runOne, -3, ReadOnly | Fast | Module, key1, "read bloom", "module", "1.0.0"},
 	{"bf.info", (*Client).bfInfo, -2, ReadOnly | Fast | Module | Long, key1, "read fast bloom", "module", "1.0.0"},
 	{"bf.card", (*Client).bfCard, 2, ReadOnly | Fast | Module, key1, "read fast bloom", "module", "2.4.4"},
 	{"bf.debug", (*Client).bfDebug, 2, ReadOnly | Fast | Module, key1, "read fast bloom", "module", "1.0.0"},
@@ -44,7 +44,26 @@ var commandRows = []row{
 	{"bf.loadchunk", (*Client).bfLoadChunk, 4, Write | DenyMemory | Module | Long | Payload, key1, "write bloom", "module", "1.0.0"},
 	{"bf.swap", (*Client).bfSwap, 3, Write | Module, keys12, "write bloom", "module", "1.0.0"},
 	{"bf.merge", (*Client).bfMerge, -3, Write | DenyMemory | Module | Long, keys, "write bloom", "module", "1.0.0"},
+	{"bf.del", (*Client).runOne, 3, Write | Fast | Module, key1, "write bloom", "module", "1.0.0"},
+	{"bf.mdel", (*Client).runOne, -3, Write | Fast | Module, key1, "write bloom", "module", "1.0.0"},
+	{"bf.count", (*Client).bfCount, 3, ReadOnly | Fast | Module, key1, "read bloom", "module", "1.0.0"},
 	{"bf.fold", (*Client).bfFold, 3, Write | Module | Long, key1, "write bloom", "module", "1.0.0"},
+
+	// Cuckoo filters.
+	{"cf.reserve", (*Client).cfReserve, -3, Write | DenyMemory | Module, key1, "write fast cuckoo", "module", "1.0.0"},
+	{"cf.add", (*Client).runOne, 3, Write | DenyMemory | Module, key1, "write cuckoo", "module", "1.0.0"},
+	{"cf.addnx", (*Client).runOne, 3, Write | DenyMemory | Module, key1, "write cuckoo", "module", "1.0.0"},
+	{"cf.insert", (*Client).cfInsert, -4, Write | DenyMemory | Module, key1, "write cuckoo", "module", "1.0.0"},
+	{"cf.insertnx", (*Client).cfInsert, -4, Write | DenyMemory | Module, key1, "write cuckoo", "module", "1.0.0"},
+	{"cf.exists", (*Client).runOne, 3, ReadOnly | Fast | Module, key1, "read cuckoo", "module", "1.0.0"},
+	{"cf.mexists", (*Client).runOne, -3, ReadOnly | Fast | Module, key1, "read cuckoo", "module", "1.0.0"},
+	{"cf.del", (*Client).runOne, 3, Write | Fast | Module, key1, "write cuckoo", "module", "1.0.0"},
+	{"cf.count", (*Client).cfCount, 3, ReadOnly | Fast | Module, key1, "read cuckoo", "module", "1.0.0"},
+	{"cf.info", (*Client).cfInfo, 2, ReadOnly | Fast | Module, key1, "read fast cuckoo", "module", "1.0.0"},
+	{"cf.compact", (*Client).cfCompact, 2, Write | Module | Long, key1, "write cuckoo", "module", "1.0.0"},
+	{"cf.debug", (*Client).cfDebug, 2, ReadOnly | Fast | Module, key1, "read fast cuckoo", "module", "1.0.0"},
+	{"cf.scandump", (*Client).cfScanDump, 3, ReadOnly | Fast | Module | Long, key1, "read cuckoo", "module", "1.0.0"},
+	{"cf.loadchunk", (*Client).cfLoadChunk, 4, Write | DenyMemory | Module | Long | Payload, key1, "write cuckoo", "module", "1.0.0"},
 
 	// Connections.
 	{"auth", (*Client).auth, -2, Fast | NoAuth, noKeys, "fast connection", "connection", "1.0.0"},

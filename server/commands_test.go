@@ -33,10 +33,15 @@ func TestCommandRows(t *testing.T) {
 			t.Errorf("%s stands before its parent", r.name)
 		case hasText != (r.group != groupRefused && name != "help"):
 			t.Errorf("%s: texts are there: %v", r.name, hasText)
-		case r.flags.Has(Adds) && !r.flags.Has(Write) || r.flags.Has(Checks) && !r.flags.Has(ReadOnly):
-			t.Errorf("%s: flags contradict each other", r.name)
+		case runKinds[r.name] != runNone && (runKinds[r.name].isLookup() != r.flags.Has(ReadOnly) || r.flags.Has(ReadOnly) == r.flags.Has(Write)):
+			t.Errorf("%s: the flags and the kind of run contradict each other", r.name)
 		}
 		rows[r.name] = true
+	}
+	for name := range runKinds {
+		if !rows[name] {
+			t.Errorf("a kind of run for %s, which is no command", name)
+		}
 	}
 	for name := range commandTexts {
 		if !rows[name] {

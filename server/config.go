@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/store"
 )
 
@@ -86,6 +87,11 @@ var parameters = map[string]parameter{
 	"maxmemory-clients":          {get: func(s *Server) string { return strconv.Itoa(s.limits.Load().BufferBytes) }},
 	"client-query-buffer-limit":  {get: func(s *Server) string { return strconv.Itoa(s.limits.Load().CommandBytes) }},
 	"io-threads":                 {get: func(s *Server) string { return strconv.Itoa(max(s.config.Loops, 1)) }},
+	"cf-bucket-size":             fixed(strconv.Itoa(usualNestSlots)),
+	"cf-initial-size":            fixed("1024"),
+	"cf-max-iterations":          fixed("20"),
+	"cf-expansion-factor":        fixed("1"),
+	"cf-max-expansions":          fixed(strconv.Itoa(bloom.MaxCuckooLayers)),
 	"tracking-table-max-keys":    fixed("0"),
 	"maxmemory-policy":           fixed("noeviction"),
 	"databases":                  fixed(strconv.Itoa(databases)),

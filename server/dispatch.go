@@ -83,7 +83,7 @@ func (c *Client) call(cmd *Command, args [][]byte) {
 	c.batch.tally.leave(cmd, c, at)
 	c.afterCall(cmd, args)
 	if cmd.Flags.Has(Write) && cmd.run == runNone && !c.unchanged && s.observers.Load() > 0 {
-		cmd.keys(args, func(key []byte) { s.keyWritten(c, key) }) // for runs, flushAdd has called it
+		cmd.keys(args, func(key []byte) { s.keyWritten(c, key) }) // runs have called it
 	}
 }
 

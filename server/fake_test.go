@@ -16,10 +16,10 @@ import (
 )
 
 // fakeStore is a store that tests control: it refuses memory, fails to commit, counts.
-// Its filters are always chains of RedisBloom's kind.
+// Its filters are chains of RedisBloom's kind, and cuckoo filters.
 type fakeStore struct {
 	mu     sync.RWMutex
-	values map[string]any // *fakeFilter or []byte
+	values map[string]any // *fakeFilter, *fakeNest or []byte
 
 	limit   uint64 // of a filter; zero: none; set before the store is served
 	commits atomic.Int64
@@ -89,7 +89,7 @@ func (s *fakeStore) Open(name []byte) (store.Filter, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	switch value := s.values[string(name)].(type) {
-	case *fakeFilter:
+	case store.Filter:
 		return value, nil
 	case []byte:
 		return nil, store.ErrWrongKind
@@ -118,7 +118,7 @@ func (s *fakeStore) Get(name []byte) ([]byte, error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	switch value := s.values[string(name)].(type) {
-	case *fakeFilter:
+	case store.Filter:
 		return nil, store.ErrWrongKind
 	case []byte:
 		return value, nil
@@ -132,6 +132,8 @@ func (s *fakeStore) Kind(name []byte) (store.Kind, time.Time, error) {
 	switch s.values[string(name)].(type) {
 	case *fakeFilter:
 		return store.RedisBloom, time.Time{}, nil
+	case *fakeNest:
+		return store.Cuckoo, time.Time{}, nil
 	case []byte:
 		return store.String, time.Time{}, nil
 	}

@@ -123,3 +123,77 @@ func TestGoRedis(t *testing.T) {
 		})
 	}
 }
+
+// TestGoRedisCuckoo uses its calls for cuckoo filters.
+func TestGoRedisCuckoo(t *testing.T) {
+	for _, protocol := range []int{2, 3} {
+		t.Run(fmt.Sprintf("protocol %d", protocol), func(t *testing.T) {
+			ctx := t.Context()
+			client := redis.NewClient(&redis.Options{Addr: startServer(t, Config{}), Protocol: protocol})
+			defer client.Close()
+			want := func(what string, got, want any, err error) {
+				t.Helper()
+				if err != nil || fmt.Sprint(got) != fmt.Sprint(want) {
+					t.Errorf("%s: got %v, %v, want %v", what, got, err, want)
+				}
+			}
+			ok, err := client.CFReserve(ctx, "r", 1000).Result()
+			want("CFReserve", ok, "OK", err)
+			ok, err = client.CFReserveExpansion(ctx, "e", 1000, 2).Result()
+			want("CFReserveExpansion", ok, "OK", err)
+			ok, err = client.CFReserveBucketSize(ctx, "b", 1000, 4).Result()
+			want("CFReserveBucketSize", ok, "OK", err)
+			ok, err = client.CFReserveMaxIterations(ctx, "m", 1000, 30).Result()
+			want("CFReserveMaxIterations", ok, "OK", err)
+			ok, err = client.CFReserveWithArgs(ctx, "w", &redis.CFReserveOptions{Capacity: 1000, BucketSize: 4, MaxIterations: 30, Expansion: 2}).Result()
+			want("CFReserveWithArgs", ok, "OK", err)
+			yes, err := client.CFAdd(ctx, "w", "a").Result()
+			want("CFAdd", yes, true, err)
+			yes, err = client.CFAddNX(ctx, "w", "a").Result()
+			want("CFAddNX", yes, false, err)
+			yes, err = client.CFAdd(ctx, "w", "a").Result()
+			want("CFAdd again", yes, true, err)
+			n, err := client.CFCount(ctx, "w", "a").Result()
+			want("CFCount", n, 2, err)
+			yes, err = client.CFDel(ctx, "w", "a").Result()
+			want("CFDel", yes, true, err)
+			yes, err = client.CFDel(ctx, "w", "z").Result()
+			want("CFDel of nothing", yes, false, err)
+			yes, err = client.CFExists(ctx, "w", "a").Result()
+			want("CFExists", yes, true, err)
+			all, err := client.CFInsert(ctx, "w", &redis.CFInsertOptions{Capacity: 100, NoCreate: true}, "b", "c").Result()
+			want("CFInsert", all, []bool{true, true}, err)
+			numbers, err := client.CFInsertNX(ctx, "w", nil, "c", "d").Result()
+			want("CFInsertNX", numbers, []int64{0, 1}, err)
+			all, err = client.CFMExists(ctx, "w", "b", "d", "z").Result()
+			want("CFMExists", all, []bool{true, true, false}, err)
+			info, err := client.CFInfo(ctx, "w").Result()
+			want("CFInfo", info, redis.CFInfo{Size: 1080, NumBuckets: 256, NumFilters: 1, NumItemsInserted: 4, NumItemsDeleted: 1,
+				BucketSize: 4, ExpansionRate: 2, MaxIteration: 30}, err)
+			for iterator := int64(0); ; {
+				dump, err := client.CFScanDump(ctx, "w", iterator).Result()
+				if errors.Is(err, redis.Nil) || err == nil && dump.Iter == 0 { // it does not expect null, RedisBloom's end
+					break
+				} else if err != nil {
+					t.Fatal(err)
+				}
+				iterator = dump.Iter
+				ok, err := client.CFLoadChunk(ctx, "copy", iterator, dump.Data).Result()
+				want("CFLoadChunk", ok, "OK", err)
+			}
+			info, err = client.CFInfo(ctx, "copy").Result()
+			want("CFInfo of the copy", info.NumItemsInserted, 4, err)
+			yes, err = client.CFExists(ctx, "copy", "d").Result()
+			want("CFExists of the copy", yes, true, err)
+			commands, err := client.Pipelined(ctx, func(p redis.Pipeliner) error {
+				for i := range 1000 {
+					p.CFAdd(ctx, "e", fmt.Sprint("item", i))
+				}
+				return nil
+			})
+			want("Pipelined", len(commands), 1000, err)
+			info, err = client.CFInfo(ctx, "e").Result()
+			want("CFInfo after the pipeline", info.NumItemsInserted, 1000, err)
+		})
+	}
+}

@@ -10,14 +10,16 @@ import (
 	"github.com/bloomery/bloom/store"
 )
 
-// typeName returns the reply of TYPE. Every kind of filter has RedisBloom's type name,
-// as every kind takes its commands.
+// typeName returns the reply of TYPE: RedisBloom's name of the filters that take the same
+// commands.
 func typeName(kind store.Kind) string {
 	switch kind {
 	case store.None:
 		return "none"
 	case store.String:
 		return "string"
+	case store.Cuckoo:
+		return "MBbloomCF"
 	}
 	return "MBbloom--"
 }

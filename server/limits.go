@@ -175,7 +175,7 @@ func (c Config) filled() (Config, error) {
 		c.Log = slog.Default()
 	}
 	switch {
-	case f.Kind > store.Window:
+	case f.Kind > store.Window && f.Kind != store.Counting:
 		return c, fmt.Errorf("server: %d is not a kind of filter", f.Kind)
 	case !(f.Rate > 0 && f.Rate < 1):
 		return c, fmt.Errorf("server: the rate of new filters must be above 0 and below 1, not %v", f.Rate)

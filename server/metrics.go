@@ -19,6 +19,8 @@ type metrics struct {
 	refused  [limitCount]atomic.Int64
 	fresh    atomic.Int64 // keys added that were new
 	seen     atomic.Int64 // keys added that were already there
+	gone     atomic.Int64 // keys removed
+	notThere atomic.Int64 // removals of keys that were certainly not there
 	time     histogram    // of batches, in nanoseconds
 	size     histogram    // of batches, in commands
 }
@@ -52,7 +54,8 @@ type tally struct {
 	touched []int // places whose counts are not zero
 	nested  int   // commands entered and not yet left
 
-	fresh, seen int64 // keys added
+	fresh, seen   int64 // keys added
+	gone, refused int64 // removals
 }
 
 type tallied struct{ calls, failures int64 }
@@ -128,6 +131,18 @@ func (t *tally) added(isNew []bool) {
 	t.seen += int64(len(isNew)) - fresh
 }
 
+// removed counts the answers to removals.
+func (t *tally) removed(answers []bool) {
+	gone := int64(0)
+	for _, is := range answers {
+		if is {
+			gone++
+		}
+	}
+	t.gone += gone
+	t.refused += int64(len(answers)) - gone
+}
+
 // end is called when the batch is committed.
 func (t *tally) end() {
 	if len(t.touched) == 0 {
@@ -149,6 +164,11 @@ func (t *tally) end() {
 		t.metrics.fresh.Add(t.fresh)
 		t.metrics.seen.Add(t.seen)
 		t.fresh, t.seen = 0, 0
+	}
+	if t.gone|t.refused != 0 {
+		t.metrics.gone.Add(t.gone)
+		t.metrics.notThere.Add(t.refused)
+		t.gone, t.refused = 0, 0
 	}
 	t.metrics.time.observe(int64(clock() - t.started))
 	t.metrics.size.observe(calls)
@@ -231,6 +251,7 @@ var (
 	metricBatchSize   = newMetric("batch_commands", histogramRow, "Commands per batch.")
 	metricAdds        = newMetric("keys_added_total", counter, "Keys added, by whether they were new or already seen.", "result")
 	metricLookups     = newMetric("keys_checked_total", counter, "Keys looked up, by whether they were found or absent.", "result")
+	metricRemovals    = newMetric("keys_removed_total", counter, "Removals, by whether the key was removed, or refused: it was certainly not there.", "result")
 	metricClients     = newMetric("connections", gauge, "Open connections.")
 	metricAccepted    = newMetric("connections_total", counter, "Connections accepted, including those refused at once.")
 	metricIn          = newMetric("received_bytes_total", counter, "Bytes of commands received.")
@@ -248,6 +269,8 @@ var (
 	metricRoom    = newMetric("filter_room_items", gauge, "Capacity in items: of all layers, or of one span of a window. "+
 		"Beyond it, a filter grows or refuses items.", "name")
 	metricBytes = newMetric("filter_bytes", gauge, "Memory used by a filter.", "name")
+	metricStuck = newMetric("filter_stuck_counters", gauge, "Counters that stay at 15, so that the keys that share them are never gone. "+
+		"Of filters of layout COUNTING.", "name")
 	metricShown = newMetric("filters_shown", gauge, "Number of filters with the metrics above: the largest, up to --metrics-filters.")
 	metricAge   = newMetric("filter_reports_age_seconds", gauge, "Age of the oldest fill and rate above. "+
 		"Each scrape rereads as many filters as its time allows.")
@@ -304,6 +327,8 @@ func (c *collector) Collect(to chan<- prometheus.Metric) {
 	count(metricAdds, &s.metrics.seen, "seen")
 	count(metricLookups, &s.stats.hits, "found")
 	count(metricLookups, &s.stats.misses, "absent")
+	count(metricRemovals, &s.metrics.gone, "removed")
+	count(metricRemovals, &s.metrics.notThere, "refused")
 	one(metricClients, float64(s.clientCount()))
 	count(metricAccepted, &s.stats.connections)
 	count(metricIn, &s.stats.bytesIn)

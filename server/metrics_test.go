@@ -107,6 +107,31 @@ func TestMetricsOfCommands(t *testing.T) {
 	)
 }
 
+// TestMetricsOfRemovals removes keys that are there, that are not, and one whose counters
+// are stuck.
+func TestMetricsOfRemovals(t *testing.T) {
+	s := newQuiet(t, openLocal(t, 0), Config{})
+	defer s.Shutdown(t.Context())
+	talk(t, s, "BF.RESERVE f 0.000001 100 LAYOUT COUNTING", "BF.MADD f a b", "BF.DEL f a", "BF.MDEL f a b c", "BF.DEL none a",
+		"BF.MADD f"+strings.Repeat(" s", 16), "CF.INSERT c ITEMS a b", "CF.DEL c a", "CF.DEL c z", "CF.ADDNX c b", "CF.EXISTS c a", "CF.EXISTS c b", "BF.EXISTS f z")
+	wantLines(t, scrape(t, s, HTTPConfig{}),
+		`bloomery_keys_removed_total{result="removed"} 3`,
+		`bloomery_keys_removed_total{result="refused"} 3`,
+		`bloomery_keys_added_total{result="new"} 5`,
+		`bloomery_keys_added_total{result="seen"} 16`,
+		`bloomery_keys_checked_total{result="found"} 1`,
+		`bloomery_keys_checked_total{result="absent"} 2`,
+		`bloomery_commands_total{command="bf.del",result="error"} 1`,
+		`bloomery_commands_total{command="bf.del",result="ok"} 1`,
+		`bloomery_commands_total{command="cf.del",result="ok"} 2`,
+		`bloomery_filter_items{name="c"} 1`,
+	)
+	lines := strings.Join(scrape(t, s, HTTPConfig{}), "\n")
+	if !regexp.MustCompile(`(?m)^bloomery_filter_stuck_counters\{name="f"\} [1-9]`).MatchString(lines) || strings.Contains(lines, `stuck_counters{name="c"}`) {
+		t.Error("want the stuck counters of f, and none of c")
+	}
+}
+
 func TestMetricsOfLimits(t *testing.T) {
 	for _, tt := range []struct {
 		name     string
@@ -135,10 +160,10 @@ func TestMetricsOfLimits(t *testing.T) {
 // TestMetricTable compares the table, from which documents are printed, with what is
 // exported.
 func TestMetricTable(t *testing.T) {
-	st := newFakeStore()
+	st := openLocal(t, 0)
 	s := newQuiet(t, st, Config{})
 	defer s.Shutdown(t.Context())
-	talk(t, s, "BF.ADD f a")
+	talk(t, s, "BF.RESERVE f 0.01 100 LAYOUT COUNTING", "BF.ADD f a")
 	registry := prometheus.NewPedanticRegistry() // refuses what was not described
 	registry.MustRegister(&collector{s, &filterGauges{store: st, most: 10}})
 	families, err := registry.Gather()

@@ -155,6 +155,9 @@ func (g *filterGauges) collect(one func(*Metric, float64, ...string)) {
 		one(metricItems, float64(row.info.Items), name)
 		one(metricRoom, float64(row.info.Room), name)
 		one(metricBytes, float64(row.info.Bytes), name)
+		if row.info.Kind == store.Counting {
+			one(metricStuck, float64(row.info.Stuck), name)
+		}
 		if !row.reported.IsZero() {
 			one(metricFill, row.report.Fill, name)
 			one(metricRate, row.report.Rate, name)

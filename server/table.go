@@ -32,7 +32,7 @@ type Command struct {
 	Summary, Since, Group, Complexity string
 	Arguments                         []Argument
 
-	run runKind // for commands that can be in a run
+	run runKind // of commands that can be in a run
 
 	parent *Command // the command of a subcommand
 }
@@ -60,8 +60,6 @@ const (
 	Loading                      // harmless at any time, like PING
 	Long                         // takes long: executed on a detour, see detour.go
 	Payload                      // an argument may be as long as a filter
-	Adds                         // adds keys, in a run with others: see batch.go
-	Checks                       // looks keys up, in a run with others
 )
 
 // Has reports whether all flags of want are set.
@@ -83,13 +81,7 @@ func newTable() table {
 		cmd := &Command{
 			Name: r.name, Arity: r.arity, Flags: r.flags, Categories: strings.Fields(r.categories),
 			FirstKey: r.keys[0], LastKey: r.keys[1], KeyStep: r.keys[2], Handler: r.handler, Since: r.since, Group: r.group,
-			Summary: about.summary, Complexity: about.complexity, Arguments: about.arguments,
-		}
-		switch {
-		case r.flags.Has(Adds):
-			cmd.run = runAdd
-		case r.flags.Has(Checks):
-			cmd.run = runExists
+			Summary: about.summary, Complexity: about.complexity, Arguments: about.arguments, run: runKinds[r.name],
 		}
 		if !isSub {
 			t[cmd.Name] = cmd

@@ -124,7 +124,13 @@ func (c *Client) dump(args [][]byte) {
 		return
 	}
 	info, limit := filter.Info(), c.server.limits.Load().PayloadBytes
-	if info.Kind != store.RedisBloom {
+	switch info.Kind {
+	case store.RedisBloom:
+	case store.Cuckoo:
+		c.w.Error("ERR DUMP writes RedisBloom's format of a Bloom filter, which cannot hold a Cuckoo filter: " +
+			"copy it with CF.SCANDUMP and CF.LOADCHUNK")
+		return
+	default:
 		c.w.Error("ERR DUMP writes RedisBloom's format, which cannot hold a filter of another kind: " +
 			"copy it to another Bloomery with BF.SCANDUMP and BF.LOADCHUNK")
 		return

@@ -53,6 +53,11 @@ type Randomizer interface {
 	Random() (name string, ok bool)
 }
 
+// A Kinded is a [Filter] that says of which kind it is, at once: its Info is more work.
+type Kinded interface {
+	Kind() Kind
+}
+
 // A Remover is a [Filter] of which keys can be removed. The errors of its methods are those
 // of Add, or wrap [errors.ErrUnsupported] if the filter's kind has no removals.
 type Remover interface {
@@ -135,7 +140,11 @@ type BitPlace struct {
 	Set bool
 }
 
-var _ Inspector = (*value)(nil)
+var _ interface {
+	Inspector
+	Kinded
+	Nest
+} = (*value)(nil)
 
 var _ interface {
 	Store
@@ -144,4 +153,5 @@ var _ interface {
 	Grantor
 	Grouper
 	Randomizer
+	Nester
 } = (*Local)(nil)

@@ -24,13 +24,21 @@ var (
 	valueBytes = allocated[value]() + 28
 
 	chainBytes  = allocated[redisbloom.Filter]()
+	nestBytes   = allocated[nest]() + allocated[bloom.Cuckoo]() + nestLayerBytes
 	textBytes   = allocated[text]()
 	pairedBytes = allocated[paired]() + allocated[hashed]()
 	layerBytes  = allocated[bloom.Shared]()
 
+	countingBytes = allocated[bloom.Counting]()
+
+	// The slices of a cuckoo filter's layers, which the allocator doubles.
+	nestLayerBytes = allocated[[2]kernel.Cuckoo]() + allocated[[2]any]() + allocated[[4]int]()
+
 	// A Scalable or Window has a chain of layers, and slices as long as that chain.
 	growingBytes = allocated[bloom.Scalable]() + 128
 	windowBytes  = allocated[bloom.Window]() + 352
+
+	growingCountingBytes = allocated[bloom.ScalableCounting]() + 128
 )
 
 // nameBytes is the memory that a name takes.
@@ -42,6 +50,8 @@ func overheadBytes(b body, name string) uint64 {
 	switch b := b.(type) {
 	case chain:
 		bytes += chainBytes
+	case *nest:
+		bytes += nestBytes
 	case text:
 		bytes += textBytes
 	case *paired:
@@ -49,6 +59,9 @@ func overheadBytes(b body, name string) uint64 {
 		switch {
 		case b.spec.Kind == Window:
 			bytes += windowBytes
+		case b.spec.Kind == Counting && b.spec.Growth != 0:
+			bytes += growingCountingBytes
+		case b.spec.Kind == Counting:
 		case b.spec.Growth != 0:
 			bytes += growingBytes
 		}

@@ -71,7 +71,7 @@ func (c chain) add(v *value, keys [][]byte, isNew []bool) (done int, err error) 
 
 func (c chain) contains(keys [][]byte, found []bool) { c.ContainsMany(keys, found) }
 
-func (c chain) report(io.Closer) bloom.Report { return c.Report() }
+func (c chain) report(*value, io.Closer) bloom.Report { return c.Report() }
 
 func (c chain) info() Info {
 	info, layers := c.Info(), c.Layers()

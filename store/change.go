@@ -28,7 +28,10 @@ func (l *Local) change(do func() error) error {
 
 // Create creates a filter.
 func (l *Local) Create(ctx context.Context, name string, spec Spec) (f Filter, err error) {
-	spec.Level = l.level(spec.Level)
+	if spec.Kind == Cuckoo {
+		return l.createNest(name, spec)
+	}
+	spec.Level = l.levelOf(spec.Kind, spec.Level)
 	err = l.change(func() error {
 		v, err := l.createAs(name, spec.Level, func() (body, error) { return l.newBody(spec) })
 		if err != nil {
@@ -50,7 +53,7 @@ func (l *Local) Load(ctx context.Context, name string, header []byte) (f Filter,
 		if err != nil {
 			return err
 		}
-		l.logLoad(v.id, name, level, header)
+		l.logLoad(recordLoad, v.id, name, level, header)
 		l.publish(v, 0)
 		f = v
 		return nil
@@ -110,6 +113,16 @@ func (l *Local) level(level Level) Level {
 	return level
 }
 
+// levelOf is level for a filter of that kind. Filters with removals are always logged: a
+// snapshot copies them while they change, and only the log makes its parts agree.
+func (l *Local) levelOf(kind Kind, level Level) Level {
+	level = l.level(level)
+	if (kind == Counting || kind == Cuckoo) && level == Unlogged {
+		return EverySecond
+	}
+	return level
+}
+
 // newBody creates the bits of a filter. It reserves their memory first.
 func (l *Local) newBody(spec Spec) (body, error) {
 	if spec.Level > Unlogged {
@@ -118,7 +131,7 @@ func (l *Local) newBody(spec Spec) (body, error) {
 	switch spec.Kind {
 	case RedisBloom:
 		return l.newChain(spec)
-	case Paired, Window:
+	case Paired, Window, Counting:
 		return l.newPaired(spec)
 	}
 	return nil, fmt.Errorf("%w: a filter of kind %d", bloom.ErrConfig, spec.Kind)

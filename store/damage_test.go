@@ -31,26 +31,15 @@ func populated(t testing.TB, seed uint64) *harness {
 		for i := range 10 {
 			keys = append(keys, fmt.Appendf(nil, "key %d", from+i))
 		}
-		isNew := make([]bool, len(keys))
-		f.Add(bg, keys, isNew)
-		p.did(func(next modelState) {
-			v := *next[name]
-			v.keys = maps.Clone(v.keys)
-			for i, key := range keys {
-				v.keys[string(key)] = true
-				if isNew[i] {
-					v.items++
-				}
-			}
-			next[name] = &v
-		})
+		p.addKeys(name, f, keys)
 	}
 	for i, spec := range modelSpecs {
 		name := fmt.Sprint("filter ", i)
-		if _, err := p.store.Create(bg, name, spec); err != nil {
+		f, err := p.store.Create(bg, name, spec)
+		if err != nil {
 			t.Fatal(err)
 		}
-		p.did(func(next modelState) { next[name] = &modelValue{kind: spec.Kind, keys: map[string]bool{}} })
+		p.did(func(next modelState) { next[name] = newModel(f, spec) })
 		fill(name, 0)
 	}
 	p.store.Set(bg, "text", []byte("some text"))

@@ -48,7 +48,14 @@ func (p *paired) dump(v *value, iterator int64) (next int64, chunk []byte, err e
 		return 0, nil, fmt.Errorf("%w: no dump is under way at %d: begin with 0, and go on within %v", ErrChunk, iterator, dumpIdle)
 	}
 	defer p.local.unpin(out.bits)
-	chunk, err = out.image.Piece(uint64(iterator-1), maxChunk)
+	if p.spec.Kind == Counting { // each piece must be of one time
+		gate := v.gate()
+		gate.RLock()
+		chunk, err = out.image.Piece(uint64(iterator-1), imagePiece)
+		gate.RUnlock()
+	} else {
+		chunk, err = out.image.Piece(uint64(iterator-1), maxChunk)
+	}
 	if err != nil {
 		return 0, nil, chunkError(err)
 	}
@@ -132,7 +139,8 @@ func (p *paired) header(items, size uint64) []byte {
 	return DumpHeader{Spec: p.spec, Key: p.now().HashIdentity().Key, Items: items, Bytes: size}.Encode()
 }
 
-// DumpHeader is the first chunk of the dump of a Paired filter or Window.
+// DumpHeader is the first chunk of the dump of a filter in our own layout: of kind Paired,
+// Window or Counting.
 type DumpHeader struct {
 	Spec  Spec   // its Kind, Public, Growth, Capacity, Rate and Span
 	Key   uint64 // of the hash identity
@@ -162,7 +170,7 @@ func boolByte(b bool) byte {
 	return 0
 }
 
-// IsDumpHeader reports whether a chunk begins the dump of a Paired filter or Window,
+// IsDumpHeader reports whether a chunk begins the dump of a filter in our own layout,
 // rather than one of RedisBloom's.
 func IsDumpHeader(chunk []byte) bool { return bytes.HasPrefix(chunk, []byte(dumpMagic)) }
 
@@ -184,7 +192,7 @@ func ParseDumpHeader(chunk []byte) (h DumpHeader, err error) {
 		Span:     time.Duration(order.Uint64(chunk[32:])),
 	}
 	h.Key, h.Items, h.Bytes = order.Uint64(chunk[40:]), order.Uint64(chunk[48:]), order.Uint64(chunk[56:])
-	if h.Spec.Kind != Paired && h.Spec.Kind != Window || chunk[11] > 1 {
+	if h.Spec.Kind != Paired && h.Spec.Kind != Window && h.Spec.Kind != Counting || chunk[11] > 1 {
 		return h, fmt.Errorf("%w: a dump of kind %d", bloom.ErrVersion, chunk[10])
 	}
 	return h, nil
@@ -201,6 +209,11 @@ func memoryOf(bits hashed) (total uint64) {
 		}
 	case *bloom.Window:
 		return windowMemory(bits)
+	case counted:
+		_, layers := bloom.Inside.CountingLayers(bits)
+		for _, layer := range layers {
+			total += countersBytes(layer.Plan())
+		}
 	}
 	return total
 }
@@ -213,6 +226,16 @@ func (l *Local) read(spec Spec, from io.Reader, limit int64) (bits hashed, err e
 		var w *bloom.Window
 		if w, err = bloom.ReadWindow(from, limit, l.windowNow); err == nil {
 			bits, needsSecret = w, w.NeedsSecret()
+		}
+	case spec.Kind == Counting && spec.Growth != 0:
+		var f *bloom.ScalableCounting
+		if f, err = bloom.ReadScalableCounting(from, limit); err == nil {
+			bits, needsSecret = f, f.NeedsSecret()
+		}
+	case spec.Kind == Counting:
+		var f *bloom.Counting
+		if f, err = bloom.ReadCounting(from, limit); err == nil {
+			bits, needsSecret = f, f.NeedsSecret()
 		}
 	case spec.Growth != 0:
 		var f *bloom.Scalable

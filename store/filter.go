@@ -18,45 +18,81 @@ import (
 type scratch struct {
 	pairs  [chunkKeys]redisbloom.Pair
 	hashes [chunkKeys]uint64
+	layers [chunkKeys]uint64
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}
 
 // Add adds keys in order.
 func (v *value) Add(ctx context.Context, keys [][]byte, isNew []bool) (done int, err error) {
-	if len(isNew) != len(keys) {
-		panic(fmt.Sprintf("store: room for %d answers to %d keys: give as many", len(isNew), len(keys)))
-	}
+	return v.inChunks(ctx, keys, isNew, func(keys [][]byte, isNew []bool) (int, error) { return v.body.add(v, keys, isNew) })
+}
+
+// inChunks calls do with some of the keys after the others, and retries if there was no
+// memory.
+func (v *value) inChunks(ctx context.Context, keys [][]byte, answers []bool, do func(keys [][]byte, answers []bool) (int, error)) (done int, err error) {
+	mustFit(len(answers), len(keys))
 	for done < len(keys) && err == nil {
 		if done > 0 && ctx.Err() != nil {
 			return done, context.Cause(ctx)
 		}
 		end := min(done+chunkKeys, len(keys))
 		var n int
-		n, err = v.body.add(v, keys[done:end], isNew[done:end])
+		n, err = do(keys[done:end], answers[done:end])
 		if done += n; errors.Is(err, ErrMemory) {
-			n, err = v.addPatiently(keys[done:end], isNew[done:end])
-			done += n
+			err = v.local.patiently(func() error {
+				n, err := do(keys[done:end], answers[done:end])
+				done += n
+				return err
+			})
 		}
 	}
 	return done, err
 }
 
-// addPatiently retries body.add for keys that there was no memory for.
-func (v *value) addPatiently(keys [][]byte, isNew []bool) (done int, err error) {
-	err = v.local.patiently(func() error {
-		n, err := v.body.add(v, keys[done:], isNew[done:])
-		done += n
-		return err
-	})
-	return done, err
+// mustFit panics unless there is room for as many answers as keys.
+func mustFit(answers, keys int) {
+	if answers != keys {
+		panic(fmt.Sprintf("store: room for %d answers to %d keys: give as many", answers, keys))
+	}
 }
+
+// Remove removes keys in order; see [Remover].
+func (v *value) Remove(ctx context.Context, keys [][]byte, removed []bool) (int, error) {
+	b, ok := v.body.(remover)
+	if !ok || !b.removes() {
+		return 0, errNoRemovals
+	}
+	return v.inChunks(ctx, keys, removed, func(keys [][]byte, removed []bool) (int, error) { return b.remove(v, keys, removed) })
+}
+
+// Count counts keys; see [Remover].
+func (v *value) Count(ctx context.Context, keys [][]byte, counts []int) error {
+	b, ok := v.body.(remover)
+	if !ok || !b.removes() {
+		return errNoRemovals
+	}
+	mustFit(len(counts), len(keys))
+	gate := v.gate()
+	for len(keys) > 0 {
+		n := min(len(keys), chunkKeys)
+		gate.RLock()
+		if v.isDropped() {
+			gate.RUnlock()
+			return errDropped
+		}
+		b.count(keys[:n], counts[:n])
+		gate.RUnlock()
+		keys, counts = keys[n:], counts[n:]
+	}
+	return nil
+}
+
+var errNoRemovals = fmt.Errorf("store: keys of this filter cannot be removed or counted: %w", errUnsupported)
 
 // Contains looks keys up.
 func (v *value) Contains(ctx context.Context, keys [][]byte, found []bool) error {
-	if len(found) != len(keys) {
-		panic(fmt.Sprintf("store: room for %d answers to %d keys: give as many", len(found), len(keys)))
-	}
+	mustFit(len(found), len(keys))
 	gate := v.gate()
 	for len(keys) > 0 {
 		n := min(len(keys), chunkKeys)
@@ -71,6 +107,9 @@ func (v *value) Contains(ctx context.Context, keys [][]byte, found []bool) error
 	}
 	return nil
 }
+
+// Kind returns the filter's kind, also after its name was dropped.
+func (v *value) Kind() Kind { return v.kind() }
 
 // Info describes the filter. It is cheap.
 func (v *value) Info() (i Info) {
@@ -92,7 +131,7 @@ func (v *value) Report() bloom.Report {
 		return bloom.Report{}
 	}
 	defer v.local.unpin(bits)
-	return v.body.report(bits)
+	return v.body.report(v, bits)
 }
 
 // hold pins the bits and returns them.

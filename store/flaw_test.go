@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"runtime"
+	"slices"
 	"strings"
 )
 
@@ -27,6 +28,7 @@ const (
 	flawMergeLogsNew          // while a merge runs, only new keys are logged
 	flawMergeLeaks            // a merge that fails leaves bits, and only new keys are logged
 	flawDroppedLeftOut        // a snapshot omits a value that is dropped while it is taken
+	flawRemovedFirst          // a removal is logged before the add that it follows
 	flawCount
 )
 
@@ -136,6 +138,9 @@ func (d *flawedDisk) Append(name string) (diskFile, error) {
 		return nil, err
 	}
 	d.log = &flawedFile{diskFile: file, disk: d}
+	if head, ok, _ := parseHead(d.cached[name].cache[:headBytes], fileMagicLog); ok {
+		d.log.seed = seed(head.salt)
+	}
 	return d.log, nil
 }
 
@@ -183,6 +188,7 @@ func (unsyncedFile) Sync() error { return nil }
 type flawedFile struct {
 	diskFile
 	disk *flawedDisk
+	seed uint32 // of its checksums
 	held []byte // written while a snapshot was taken, and held back
 	late bool   // a sync is still to come
 }
@@ -197,7 +203,37 @@ func (f *flawedFile) Write(b []byte) (int, error) {
 	if err := f.flush(); err != nil {
 		return 0, err
 	}
+	if f.disk.flaw == flawRemovedFirst {
+		exchange(b, f.seed)
+	}
 	return f.diskFile.Write(b)
+}
+
+// exchange exchanges records that follow each other and change the same filter with
+// removals. Their numbers stay in order.
+func exchange(records []byte, seed uint32) {
+	const typeAt, idAt = frameBytes + recordBytes - 1, frameBytes + recordBytes
+	length := func(at int) int { return frameBytes + int(order.Uint32(records[at:])) }
+	for at := 0; at < len(records); {
+		first := records[at:][:length(at)]
+		next := at + len(first)
+		if next == len(records) {
+			return
+		}
+		second := records[next:][:length(next)]
+		kind := first[typeAt]
+		if kind != second[typeAt] || kind != recordSlots && kind != recordCounts || order.Uint64(first[idAt:]) != order.Uint64(second[idAt:]) {
+			at = next
+			continue
+		}
+		a, b := slices.Clone(first), slices.Clone(second)
+		copy(a[frameBytes:], second[frameBytes:][:8])
+		copy(b[frameBytes:], first[frameBytes:][:8])
+		for _, r := range [][]byte{a, b} {
+			order.PutUint32(r[4:], sum(seed, r[frameBytes:]))
+		}
+		at += copy(records[at:], append(b, a...))
+	}
 }
 
 func (f *flawedFile) Sync() error {

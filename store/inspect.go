@@ -22,9 +22,12 @@ func (v *value) look(chained func(c chain), layered func(f hashed)) error {
 	case chain:
 		chained(body)
 	case *paired:
+		if body.spec.Kind == Counting {
+			return errUnsupported
+		}
 		layered(pinned.(hashed))
 	default:
-		return ErrWrongKind
+		return errUnsupported
 	}
 	return nil
 }

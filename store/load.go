@@ -88,6 +88,7 @@ func (p *paired) load(v *value, iterator int64, chunk []byte) error {
 			return chunkError(err)
 		}
 		items = itemsOf(bits)
+		setLive(bits, p.items.Load())
 	}
 	for len(chunk) > loadPiece {
 		at += loadPiece

@@ -25,6 +25,13 @@ var allSpecs = []store.Spec{
 	{Kind: store.Window, Capacity: 1000, Rate: 0.01, Growth: 2, Span: time.Hour},
 }
 
+var removalSpecs = []store.Spec{
+	{Kind: store.Counting, Capacity: 1000, Rate: 0.01},
+	{Kind: store.Counting, Capacity: 1000, Rate: 0.001, Growth: 2, Public: true},
+	{Kind: store.Cuckoo, Capacity: 4096},
+	{Kind: store.Cuckoo, Capacity: 1024, Growth: 1},
+}
+
 func open(t testing.TB, config store.LocalConfig) *store.Local {
 	t.Helper()
 	s, err := store.OpenLocal(config)
@@ -43,6 +50,8 @@ func TestLocalInMemory(t *testing.T) {
 		Texts:   true,
 		Expiry:  true,
 		Swaps:   true,
+
+		Removals: removalSpecs,
 	})
 }
 
@@ -70,6 +79,8 @@ func TestLocalInDirectory(t *testing.T) {
 				Texts:  true,
 				Expiry: true,
 				Swaps:  true,
+
+				Removals: removalSpecs,
 			})
 		})
 	}

@@ -129,6 +129,8 @@ func (m *merge) fits() error {
 		if !ok || !ok2 {
 			return fmt.Errorf("filters that grow or forget cannot be merged: %w", errUnsupported)
 		}
+	default:
+		return fmt.Errorf("filters whose keys can be removed cannot be merged: %w", errUnsupported)
 	}
 	return nil
 }

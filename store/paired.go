@@ -12,12 +12,13 @@ import (
 )
 
 // paired is a filter in our own layout: a bloom.Shared of fixed size, a bloom.Scalable,
-// or a bloom.Window, which manages its own room: see window.go.
+// a bloom.Window, which manages its own room: see window.go, or a filter of counters: see
+// counting.go.
 type paired struct {
 	local *Local
 	spec  Spec
 	live  atomic.Pointer[hashed] // the bits
-	items atomic.Uint64          // adds that were new
+	items atomic.Uint64          // adds that were new; of kind Counting, all less removals
 
 	// left is how many keys may be added before the room must be checked, which
 	// requires the gate for writing. A window does not use it.
@@ -27,6 +28,8 @@ type paired struct {
 	// layer is the index of a growing filter's newest layer, counted from the oldest,
 	// 0. It changes only when left is used up, and is updated then.
 	layer uint32
+
+	removed, refused atomic.Uint64 // see Info
 
 	twin *bloom.Shared // of a fold in progress, gets all adds, too; guarded by the gate
 
@@ -86,6 +89,11 @@ func (l *Local) newPaired(spec Spec) (body, error) {
 	var bytes uint64
 	var build func() (hashed, error)
 	switch {
+	case spec.Kind == Counting:
+		var err error
+		if build, bytes, err = planCounting(spec, secret); err != nil {
+			return nil, err
+		}
 	case spec.Kind == Window:
 		config := bloom.WindowConfig{Keys: spec.Capacity, Rate: spec.Rate, Span: spec.Span, Generations: l.config.Generations, Secret: secret, Now: l.windowNow}
 		plan, err := config.Plan()
@@ -187,6 +195,10 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 		defer gate.RUnlock()
 		return p.addToWindow(v, hashes, isNew)
 	}
+	if p.spec.Kind == Counting {
+		gate.RUnlock()
+		return p.addCounted(v, hashes, isNew)
+	}
 	if p.left.Add(-int64(len(keys))) >= 0 {
 		p.addHashes(v, hashes, isNew, false)
 		gate.RUnlock()
@@ -242,7 +254,10 @@ func (p *paired) addHashes(v *value, hashes []uint64, isNew []bool, alone bool) 
 
 func (p *paired) contains(keys [][]byte, found []bool) { p.now().ContainsMany(keys, found) }
 
-func (p *paired) report(bits io.Closer) bloom.Report {
+func (p *paired) report(v *value, bits io.Closer) bloom.Report {
+	if p.spec.Kind == Counting {
+		return p.reportCounted(v, bits.(hashed))
+	}
 	r := bits.(hashed).Report()
 	r.Added = p.items.Load()
 	return r
@@ -266,6 +281,13 @@ func (p *paired) info() Info {
 		return i
 	case *bloom.Shared:
 		i.Layers = []Layer{layerOf(bits.Plan(), i.Items)}
+	case counted:
+		i.Removed, i.Refused, i.Stuck = p.removed.Load(), p.refused.Load(), bits.Saturated()
+		_, layers := bloom.Inside.CountingLayers(bits)
+		for _, layer := range layers {
+			i.Layers = append(i.Layers, layerOf(layer.Plan(), layer.Len()))
+			i.Layers[len(i.Layers)-1].Bytes = layer.Bytes()
+		}
 	}
 	for _, layer := range i.Layers {
 		i.Room += layer.Capacity
@@ -293,6 +315,9 @@ func (p *paired) replace(bits hashed, items, bytes uint64) {
 	}
 	granted := p.charged.Swap(bytes)
 	p.set(bits)
+	if c, ok := bits.(counted); ok {
+		items = c.Len()
+	}
 	p.items.Store(items)
 	p.left.Store(0)
 	if old != nil {

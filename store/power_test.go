@@ -5,6 +5,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/crc32"
 	"maps"
 	"math/rand/v2"
 	"slices"
@@ -24,7 +25,14 @@ type modelValue struct {
 	items   uint64
 	text    string
 	expires int64
+
+	// Of a filter with removals: its keys, once for each time, and the checksum of its dump.
+	added []string
+	print uint32
 }
+
+// removes reports whether it is a filter with removals.
+func (v *modelValue) removes() bool { return v.kind == Counting || v.kind == Cuckoo }
 
 // modelState is all names at one time. It is copied, never changed.
 type modelState map[string]*modelValue
@@ -48,6 +56,8 @@ type harness struct {
 	killed []modelState // the first is certain after the process ended
 	later  int          // the number of states that came while a snapshot was taken
 	acked  int          // adds that were acknowledged
+	gone   int          // keys that were removed and acknowledged
+	going  int          // and not acknowledged yet
 	dead   bool         // the store has stopped, or the power has failed
 	why    error        // what stopped it
 
@@ -98,6 +108,7 @@ func (p *harness) meanwhile(do func()) {
 		}
 		for range p.rng.IntN(4) {
 			p.add(string(rune('a' + p.rng.IntN(5))))
+			p.remove(string(rune('a' + p.rng.IntN(5))))
 		}
 		if p.rng.IntN(20) == 0 {
 			p.rename()
@@ -115,6 +126,32 @@ var modelSpecs = []Spec{
 	{Kind: Paired, Capacity: 10, Rate: 0.01, Growth: 2},
 	{Kind: Window, Capacity: 400, Rate: 0.01, Span: time.Hour},
 	{Kind: Window, Capacity: 40, Rate: 1e-4, Growth: 2, Span: time.Hour},
+	{Kind: Counting, Capacity: 60, Rate: 0.01},
+	{Kind: Counting, Capacity: 10, Rate: 0.01, Growth: 2},
+	{Kind: Cuckoo, Capacity: 16, Growth: 1},
+	{Kind: Cuckoo, Capacity: 64, Growth: 2},
+}
+
+// loadHeader makes the filter of a dump's header.
+func loadHeader(l *Local, name string, kind Kind, header []byte) (Filter, error) {
+	if kind == Cuckoo {
+		return l.LoadCuckoo(bg, name, header)
+	}
+	return l.Load(bg, name, header)
+}
+
+// printOf is the checksum of a filter's dump.
+func printOf(f Filter) (sum uint32) {
+	for at := int64(0); ; {
+		next, chunk, err := f.Dump(at)
+		if err != nil {
+			return 0 // it is being loaded
+		}
+		sum = crc32.Update(sum, castagnoli, chunk)
+		if at = next; next == 0 {
+			return sum
+		}
+	}
 }
 
 var bg = context.Background()
@@ -125,16 +162,19 @@ func (p *harness) act() {
 	name := func() string { return string(rune('a' + rng.IntN(5))) }
 	a, b := name(), name()
 	switch n := rng.IntN(100); {
+	case n < 35:
+		p.add(a)
 	case n < 45:
 		p.add(a)
+		p.remove(a)
 	case n < 60:
 		p.commit()
 	case n < 66:
 		p.second()
 	case n < 74:
 		spec := modelSpecs[rng.IntN(len(modelSpecs))]
-		if _, err := s.Create(bg, a, spec); err == nil {
-			p.did(func(next modelState) { next[a] = &modelValue{kind: spec.Kind, keys: map[string]bool{}} })
+		if f, err := s.Create(bg, a, spec); err == nil {
+			p.did(func(next modelState) { next[a] = newModel(f, spec) })
 		}
 	case n < 77:
 		p.drop(a)
@@ -234,23 +274,87 @@ func (p *harness) add(name string) {
 	for range 1 + p.rng.IntN(12) {
 		keys = append(keys, fmt.Appendf(nil, "key %d", p.rng.IntN(60)))
 	}
+	p.addKeys(name, f, keys)
+}
+
+// addKeys adds keys, as far as there is room.
+func (p *harness) addKeys(name string, f Filter, keys [][]byte) {
 	isNew := make([]bool, len(keys))
 	n, err := f.Add(bg, keys, isNew)
 	if err != nil && !errors.Is(err, ErrFull) && !errors.Is(err, ErrChunk) {
 		panic(err)
 	}
-	p.unchanged = countTrue(isNew) == 0
-	p.did(func(next modelState) {
-		v := *next[name]
-		v.keys = maps.Clone(v.keys)
-		for i, key := range keys[:n] {
-			v.keys[string(key)] = true
-			if isNew[i] {
-				v.items++
-			}
+	v := p.now()[name]
+	if v.removes() && errors.Is(err, ErrChunk) {
+		return // it is being loaded
+	}
+	if v.removes() {
+		p.unchanged = n == 0
+		added := slices.Clone(v.added)
+		for _, key := range keys[:n] {
+			added = append(added, string(key))
 		}
-		next[name] = &v
-	})
+		p.did(func(next modelState) { next[name] = v.with(added, f) })
+		return
+	}
+	p.unchanged = countTrue(isNew) == 0
+	w := *v
+	w.keys = maps.Clone(v.keys)
+	for i, key := range keys[:n] {
+		w.keys[string(key)] = true
+		if isNew[i] {
+			w.items++
+		}
+	}
+	p.did(func(next modelState) { next[name] = &w })
+}
+
+func newModel(f Filter, spec Spec) *modelValue {
+	v := &modelValue{kind: spec.Kind, keys: map[string]bool{}}
+	if v.removes() {
+		v.print = printOf(f)
+	}
+	return v
+}
+
+// remove removes some of the keys that were added, and one that was not.
+func (p *harness) remove(name string) {
+	v := p.now()[name]
+	f, err := p.store.Open([]byte(name))
+	if err != nil || !v.removes() {
+		return
+	}
+	left := slices.Clone(v.added)
+	keys := [][]byte{[]byte("never added")}
+	for range min(p.rng.IntN(8), len(left)) {
+		i := p.rng.IntN(len(left))
+		keys = append(keys, []byte(left[i]))
+		left = slices.Delete(left, i, i+1)
+	}
+	if found := make([]bool, 1); f.Contains(bg, keys[:1], found) == nil && found[0] {
+		keys = keys[1:] // by mistake: it must not be removed
+	}
+	removed := make([]bool, len(keys))
+	n, err := f.(Remover).Remove(bg, keys, removed)
+	if errors.Is(err, ErrChunk) {
+		return // it is being loaded
+	}
+	if want := len(v.added) - len(left); err != nil || n != len(keys) || countTrue(removed) != want {
+		panic(fmt.Sprintf("of %d keys %d were removed, and %d of %d answers are true: %v", len(keys), n, countTrue(removed), want, err))
+	}
+	p.unchanged = len(left) == len(v.added)
+	p.going += len(v.added) - len(left)
+	p.did(func(next modelState) { next[name] = v.with(left, f) })
+}
+
+// with is the value with other keys.
+func (v *modelValue) with(added []string, f Filter) *modelValue {
+	w := *v
+	w.added, w.keys, w.items, w.print = added, map[string]bool{}, uint64(len(added)), printOf(f)
+	for _, key := range added {
+		w.keys[key] = true
+	}
+	return &w
 }
 
 // commit makes the states certain that the level promises.
@@ -274,6 +378,9 @@ func (p *harness) certainBut(later int) {
 		p.acked += len(v.keys)
 	}
 	p.states, p.killed = last, slices.Clone(last)
+	if later == 0 {
+		p.gone, p.going = p.gone+p.going, 0
+	}
 }
 
 // second is what happens each second.
@@ -305,12 +412,15 @@ func (p *harness) copyTo(from, to string) {
 	if err != nil {
 		panic(err)
 	}
-	g, err := p.store.Load(bg, to, header)
+	g, err := loadHeader(p.store, to, v.kind, header)
 	if err != nil {
 		return
 	}
 	p.did(func(next modelState) {
 		next[to] = &modelValue{kind: v.kind, items: v.items, keys: map[string]bool{}}
+		if v.removes() {
+			next[to].print = printOf(g)
+		}
 	})
 	for {
 		next, chunk, err := f.Dump(iterator)
@@ -324,13 +434,21 @@ func (p *harness) copyTo(from, to string) {
 			panic(err)
 		}
 		iterator = next
-		p.did(func(modelState) {})
+		p.did(func(next modelState) {
+			if w := *next[to]; v.removes() {
+				w.print = printOf(g)
+				next[to] = &w
+			}
+		})
 	}
 	// A copy counts the keys estimated from its bits, if that is more: they may include
 	// keys of a failed merge.
 	items := max(v.items, g.Info().Items)
 	p.did(func(next modelState) {
-		next[to] = &modelValue{kind: v.kind, items: items, keys: v.keys}
+		next[to] = &modelValue{kind: v.kind, items: items, keys: v.keys, added: v.added}
+		if v.removes() {
+			next[to].print = printOf(g)
+		}
 	})
 }
 
@@ -439,6 +557,9 @@ func (p *harness) compare(want, after modelState) error {
 		if items := f.Info().Items; items < v.items || items > most {
 			return fmt.Errorf("%q counts %d items, want %d", name, items, v.items)
 		}
+		if v.removes() && printOf(f) != v.print {
+			return fmt.Errorf("%q has other slots or counters than it had", name)
+		}
 	}
 	return nil
 }
@@ -511,7 +632,7 @@ func (p *harness) live(fault, last bool) error {
 // before the last second.
 func TestPowerCuts(t *testing.T) {
 	sites := map[string]*site{}
-	acked := map[Level]int{}
+	acked, gone := map[Level]int{}, 0
 	for i := range *powerCuts {
 		p := newHarness(uint64(i), []Level{Always, EverySecond}[i%2], flawNone)
 		p.disk.sites = sites
@@ -519,8 +640,12 @@ func TestPowerCuts(t *testing.T) {
 			t.Fatalf("seed %d, level %v: %v", i, p.level, err)
 		}
 		acked[p.level] += p.acked
+		gone += p.gone
 	}
-	t.Logf("%d power cuts: of %d adds acknowledged at %v and %d at %v, 0 lost", *powerCuts, acked[Always], Always, acked[EverySecond], EverySecond)
+	t.Logf("%d power cuts: of %d adds acknowledged at %v and %d at %v, and of %d removals, 0 lost", *powerCuts, acked[Always], Always, acked[EverySecond], EverySecond, gone)
+	if gone < *powerCuts {
+		t.Errorf("only %d keys were removed", gone)
+	}
 }
 
 // TestFaults makes each call of the disk fail, at every place in the store that makes one:
@@ -608,6 +733,7 @@ func TestFlaws(t *testing.T) {
 		flawMergeLogsNew:     "adds that were not new not logged while a merge went on",
 		flawMergeLeaks:       "adds that were not new not logged after a merge that failed",
 		flawDroppedLeftOut:   "a value left out of a snapshot because it was dropped meanwhile",
+		flawRemovedFirst:     "a removal logged before the add that it follows",
 	}
 	caught := 0
 	for flaw := flawNone + 1; flaw < flawCount; flaw++ {
@@ -733,10 +859,11 @@ func mergeRun(seed uint64, flaw flaw) error {
 	}
 	spec := modelSpecs[p.rng.IntN(3)]
 	for _, name := range []string{"a", "b"} {
-		if _, err := p.store.Create(bg, name, spec); err != nil {
+		f, err := p.store.Create(bg, name, spec)
+		if err != nil {
 			return err
 		}
-		p.did(func(next modelState) { next[name] = &modelValue{kind: spec.Kind, keys: map[string]bool{}} })
+		p.did(func(next modelState) { next[name] = newModel(f, spec) })
 	}
 	for range 4 {
 		p.add("b")

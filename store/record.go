@@ -31,7 +31,15 @@ const (
 	recordValue   = 17 // of a snapshot: a name and what it stands for
 	recordContent = 18 // of a snapshot: bytes of the value before
 	recordEnd     = 19 // of a snapshot
+
+	recordSlots      = 20 // what slots of a cuckoo filter have now
+	recordLoadCuckoo = 21 // a cuckoo filter of a dump's header
+	recordCounts     = 22 // what counters of a counting filter have now
+	recordLast       = recordCounts
 )
+
+// inLog reports whether a type of record is of the log, not of snapshots.
+func inLog(kind byte) bool { return kind < recordHead || kind > recordEnd }
 
 const (
 	// frameBytes precede each record: its length and its checksum.
@@ -158,8 +166,8 @@ func (l *Local) logCreate(id uint64, name string, spec Spec) {
 	})
 }
 
-func (l *Local) logLoad(id uint64, name string, level Level, header []byte) {
-	l.logChange(recordLoad, level, func(b []byte) []byte {
+func (l *Local) logLoad(kind byte, id uint64, name string, level Level, header []byte) {
+	l.logChange(kind, level, func(b []byte) []byte {
 		b = append(order.AppendUint64(b, id), byte(level))
 		return append(appendName(b, name), header...)
 	})

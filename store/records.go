@@ -190,7 +190,7 @@ func (r *recordReader) search(from, next uint64) (candidate, error) {
 		}
 		for i := 0; i+least <= len(b) && i < step; i++ {
 			c := candidate{at: base + int64(i), kind: b[i+least-1], seed: r.seed}
-			if c.kind < recordPairs || c.kind > recordEnd || r.isLog() != (c.kind < recordHead) {
+			if c.kind < recordPairs || c.kind > recordLast || r.isLog() != inLog(c.kind) {
 				continue
 			}
 			c.length, c.number = int(order.Uint32(b[i:])), order.Uint64(b[i+frameBytes:])

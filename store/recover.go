@@ -457,7 +457,11 @@ func (r *recovery) readValue(f *fields) (*recovered, error) {
 	case RedisBloom:
 		b, err = l.loadChain(header)
 		c.size = redisbloom.LayerBytes(header)
-	case Paired, Window:
+	case Cuckoo:
+		if b, err = l.loadNest(header); err == nil {
+			c.size = b.(*nest).Bytes()
+		}
+	case Paired, Window, Counting:
 		var h DumpHeader
 		h, err = ParseDumpHeader(header)
 		switch p := (&paired{local: l, spec: h.Spec}); {
@@ -526,6 +530,8 @@ func (r *recovery) readContent(v *recovered, f *fields) error {
 		}
 		r.workers.restore(b, int64(c.at)+1, data)
 		return nil
+	case *nest:
+		return b.restore(c.at-uint64(len(data)), data)
 	case *paired:
 		if c.pipe != nil {
 			if _, err := c.pipe.Write(data); err != nil {
@@ -548,7 +554,7 @@ func (r *recovery) endContent(v *recovered) error {
 		whole := text(slices.Clip(c.bytes))
 		r.local.grant(whole.bytes())
 		v.body = whole
-	case chain:
+	case chain, *nest:
 		if c.at != c.size {
 			return fmt.Errorf("%d bytes of value %d, which has %d", c.at, v.id, c.size)
 		}
@@ -562,6 +568,7 @@ func (r *recovery) endContent(v *recovered) error {
 		}
 		bytes := memoryOf(c.bits) // computed once: a window may drop expired layers meanwhile
 		r.local.grant(bytes)
+		setLive(c.bits, b.items.Load())
 		b.replace(c.bits, b.items.Load(), bytes)
 	}
 	return nil

@@ -115,7 +115,7 @@ func (m *salvage) lostBits(v *recovered, why string) {
 		return
 	}
 	m.lost[v.id] = v
-	m.note("value %q has lost bits, and is dropped if it is no filter: %s", v.name, why)
+	m.note("value %q has lost bits, and is dropped if it is no filter, or a cuckoo filter: %s", v.name, why)
 	v.content.drop()
 	v.content = nil
 	b, ok := v.body.(*paired)
@@ -212,13 +212,13 @@ func (m *salvage) lostAdds(r *recovery) {
 	for _, id := range slices.Sorted(maps.Keys(r.values)) {
 		if v := r.values[id]; v.kind() != String && v.level != Unlogged && m.lost[id] == nil {
 			m.lost[id] = v
-			m.note("value %q may have lost adds", v.name)
+			m.note("value %q may have lost adds%s", v.name, map[bool]string{true: ", and a cuckoo filter that lacks some is of no use: it is dropped"}[v.kind() == Cuckoo])
 		}
 	}
 }
 
-// saturate makes damaged filters answer "perhaps" to every key, and drops damaged plain
-// values.
+// saturate makes damaged filters answer "perhaps" to every key, and drops damaged cuckoo
+// filters and plain values.
 func (m *salvage) saturate(r *recovery) {
 	for _, v := range m.lost {
 		switch b := v.body.(type) {
@@ -227,7 +227,7 @@ func (m *salvage) saturate(r *recovery) {
 		case *paired:
 			b.incoming = nil
 			bloom.Inside.Saturate(b.now())
-		case text:
+		case text, *nest: // a cuckoo filter cannot have all fingerprints
 			r.local.drop(v.value)
 		}
 	}

@@ -134,7 +134,7 @@ func (r *recovery) apply(in *recordReader, kind byte, f *fields) error {
 	if kind != recordMark {
 		r.changes++
 	}
-	if kind == recordPairs || kind == recordHashes || kind == recordTimed {
+	if kind == recordPairs || kind == recordHashes || kind == recordTimed || kind == recordSlots || kind == recordCounts {
 		return r.applyAdds(in, lsn, kind, f)
 	}
 	r.workers.wait()
@@ -161,6 +161,15 @@ func (r *recovery) applyAdds(in *recordReader, lsn uint64, kind byte, f *fields)
 		return nil
 	}
 	switch b := v.body.(type) {
+	case *nest:
+		if kind != recordSlots {
+			break
+		}
+		r.found.Adds += uint64(count)
+		if err := b.replaySlots(int(layer), f); err != nil {
+			return in.failed(nil, err.Error())
+		}
+		return nil
 	case chain:
 		if kind != recordPairs || len(f.b)%16 != 0 {
 			break
@@ -173,10 +182,17 @@ func (r *recovery) applyAdds(in *recordReader, lsn uint64, kind byte, f *fields)
 		r.workers.pairs(b, int(layer), f.b)
 		return nil
 	case *paired:
+		if kind == recordCounts {
+			r.found.Adds += uint64(count)
+			if err := b.replayCounts(layer, f); err != nil {
+				return in.failed(nil, err.Error())
+			}
+			return nil
+		}
 		if kind == recordTimed {
 			r.local.replay.Store(max(int64(f.uint64()), 1))
 		}
-		if kind == recordPairs || len(f.b)%8 != 0 {
+		if kind == recordPairs || len(f.b)%8 != 0 || b.spec.Kind == Counting {
 			break
 		}
 		r.found.Adds += uint64(count)
@@ -238,10 +254,14 @@ func (r *recovery) applyChange(lsn uint64, kind byte, f *fields) error {
 			err = r.create(id, name, b, spec.Level, toMillis(spec.Expires))
 		}
 		return err
-	case recordLoad:
+	case recordLoad, recordLoadCuckoo:
 		id, level, name := f.uint64(), Level(f.byte()), ""
 		name = f.name()
-		b, err := l.loadBody(f.rest())
+		load := l.loadBody
+		if kind == recordLoadCuckoo {
+			load = l.loadNest
+		}
+		b, err := load(f.rest())
 		if err == nil {
 			err = r.create(id, name, b, level, 0)
 		}

@@ -120,10 +120,11 @@ func TestRepairWithoutSnapshot(t *testing.T) {
 	}
 	for i, spec := range modelSpecs {
 		name := string(rune('a' + i))
-		if _, err := p.store.Create(bg, name, spec); err != nil {
+		f, err := p.store.Create(bg, name, spec)
+		if err != nil {
 			t.Fatal(err)
 		}
-		p.did(func(next modelState) { next[name] = &modelValue{kind: spec.Kind, keys: map[string]bool{}} })
+		p.did(func(next modelState) { next[name] = newModel(f, spec) })
 		p.add(name)
 	}
 	p.commit()

@@ -17,7 +17,9 @@ import (
 // LSN at which it was read: log records from there on must be applied to it, earlier
 // ones are included. Its bits are copied after that, so they may have some bits of
 // later adds. That does no harm: adding the same keys again changes nothing, and counts
-// do not come from bits.
+// do not come from bits. Of filters with removals, the log has what slots and counters are
+// after each change, so replaying that on a copy whose parts are of different times ends
+// with what they were last.
 
 // named is a value, with the name it had when the snapshot began.
 type named struct {
@@ -306,9 +308,16 @@ func (v *value) state() (s valueState) {
 	case chain:
 		s.header = b.Header()
 		s.writeBits = func(to io.Writer) error { return b.writeBits(to, s.header) }
+	case *nest:
+		s.header = b.Header()
+		sizes := b.layerSizes()
+		s.writeBits = func(to io.Writer) error { return b.writeSlots(v, to, sizes) }
 	case *paired:
 		bits, size := b.now(), uint64(0)
 		s.writeBits = func(to io.Writer) error { _, err := bits.WriteTo(to); return err }
+		if b.spec.Kind == Counting {
+			s.writeBits = func(to io.Writer) error { return b.writeImage(v, bits, to) }
+		}
 		if in := b.incoming; in != nil {
 			size = in.size
 			pieces := slices.Clone(in.pieces)

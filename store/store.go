@@ -95,7 +95,7 @@ const (
 	StoreLevel  Level = iota // whatever the store's configuration says
 	Always                   // when Commit has returned
 	EverySecond              // a second later
-	Unlogged                 // when a snapshot was taken, or the store closed: adds are not logged
+	Unlogged                 // when a snapshot was taken, or the store closed: adds are not logged; for filters with removals, EverySecond
 )
 
 // String returns the word for a level in flags and messages.

@@ -59,10 +59,18 @@ type body interface {
 	add(v *value, keys [][]byte, isNew []bool) (int, error)
 	contains(keys [][]byte, found []bool)
 	info() Info
-	report(bits io.Closer) bloom.Report
+	report(v *value, bits io.Closer) bloom.Report
 	dump(v *value, iterator int64) (next int64, chunk []byte, err error)
 	load(v *value, iterator int64, chunk []byte) error
 	fold(v *value, by uint64) error
+}
+
+// remover is a body whose keys may be removed: if it removes, remove is as add is, and count
+// as contains.
+type remover interface {
+	removes() bool
+	remove(v *value, keys [][]byte, removed []bool) (int, error)
+	count(keys [][]byte, counts []int)
 }
 
 // chunkKeys is how many keys are added or looked up at a time.
@@ -116,7 +124,7 @@ func (t text) bits() io.Closer { return nil }
 func (t text) add(*value, [][]byte, []bool) (int, error) { return 0, ErrWrongKind }
 func (t text) contains([][]byte, []bool)                 {}
 func (t text) info() Info                                { return Info{Spec: Spec{Kind: String}, Bytes: t.bytes()} }
-func (t text) report(io.Closer) bloom.Report             { return bloom.Report{} }
+func (t text) report(*value, io.Closer) bloom.Report     { return bloom.Report{} }
 func (t text) dump(*value, int64) (int64, []byte, error) { return 0, nil, ErrWrongKind }
 func (t text) load(*value, int64, []byte) error          { return ErrWrongKind }
 func (t text) fold(*value, uint64) error                 { return ErrWrongKind }

@@ -57,12 +57,12 @@ Without -n the lines are counted first; with -n auto the distinct ones are
 estimated. Both need files, which are read twice. The command fails if there are
 more distinct keys than planned.
 
---kind makes another kind of filter: splitblock, classic, counting, scalable
-(which grows, and so needs no -n), window (which forgets after --span) or cuckoo
-(RedisBloom's; its rate follows from its size, and a line that comes twice is in
-it twice). From a counting or a cuckoo filter 'bloomery remove' removes lines. With
---format the file is in another program's format, and as large as that program would
-make it.
+--kind makes another kind of filter: splitblock, classic, counting, scalable or
+scalablecounting (which grow, and so need no -n), window (which forgets after
+--span) or cuckoo (RedisBloom's; its rate follows from its size, and a line that
+comes twice is in it twice). From counting, scalablecounting and cuckoo filters
+'bloomery remove' removes lines. With --format the file is in another program's
+format, and as large as that program would make it.
 ` + normalizeHelp,
 		Example: `  bloomery build -o seen.bloom urls.txt
   zcat logs/*.gz | bloomery build -o ips.bloom -n 5M -p 1e-4

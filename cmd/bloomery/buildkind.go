@@ -29,7 +29,7 @@ func (b *buildCommand) size(keys *anyfile.KeyMap, sources []*lines.Source, tell 
 		return countDistinct(sources, separator(b.null), keys, tell)
 	case b.keys.N != 0:
 		return uint64(b.keys.N), nil
-	case b.bits != 0 && b.probes != 0, b.kind == bloom.KindScalable.String():
+	case b.bits != 0 && b.probes != 0, b.kind == bloom.KindScalable.String(), b.kind == bloom.KindScalableCounting.String():
 		return 0, nil
 	}
 	total, counted, err := lines.CountAll(sources, separator(b.null))
@@ -86,7 +86,7 @@ func countDistinct(sources []*lines.Source, separator byte, keys *anyfile.KeyMap
 
 // kindNames are the kinds that build makes.
 func kindNames() (names []string) {
-	for _, k := range []bloom.Kind{bloom.KindFilter, bloom.KindSplitBlock, bloom.KindClassic, bloom.KindCounting, bloom.KindScalable, bloom.KindWindow, bloom.KindCuckoo} {
+	for _, k := range []bloom.Kind{bloom.KindFilter, bloom.KindSplitBlock, bloom.KindClassic, bloom.KindCounting, bloom.KindScalable, bloom.KindWindow, bloom.KindCuckoo, bloom.KindScalableCounting} {
 		names = append(names, k.String())
 	}
 	return names
@@ -117,7 +117,9 @@ func (b *buildCommand) makeFilter(f *anyfile.File, keys uint64) error {
 	case bloom.KindCounting.String():
 		f.Filter, err = anyfile.OrNone(c.NewCounting())
 	case bloom.KindScalable.String():
-		f.Filter, err = anyfile.OrNone(bloom.ScalableConfig{First: keys, Rate: c.Rate, Budget: uint64(b.budget), Seed: uint64(b.seed), Secret: secret}.New())
+		f.Filter, err = anyfile.OrNone(b.scalableConfig(keys, secret).New())
+	case bloom.KindScalableCounting.String():
+		f.Filter, err = anyfile.OrNone(b.scalableConfig(keys, secret).NewCounting())
 	case bloom.KindWindow.String():
 		if b.span <= 0 {
 			return usagef("give --span, the time that a window remembers, like --span 24h")
@@ -129,6 +131,11 @@ func (b *buildCommand) makeFilter(f *anyfile.File, keys uint64) error {
 		return usagef("--kind %s is unknown: take one of %s", b.kind, joined(kindNames()))
 	}
 	return b.overBudget(inFlags(err, "--bits"))
+}
+
+// scalableConfig is of a filter that grows.
+func (b *buildCommand) scalableConfig(keys uint64, secret []byte) bloom.ScalableConfig {
+	return bloom.ScalableConfig{First: keys, Rate: float64(b.rate), Budget: uint64(b.budget), Seed: uint64(b.seed), Secret: secret}
 }
 
 // cuckooConfig is of a cuckoo filter, whose size follows from n alone. A rate is one that it

@@ -123,6 +123,7 @@ type infoJSON struct {
 	ChainLayers    []layerJSON        `json:"chain_layers,omitempty"` // of RedisBloom's, oldest first
 	CuckooLayers   int                `json:"cuckoo_layers,omitempty"`
 	Saturated      *uint64            `json:"saturated_counters,omitempty"`
+	Removed        *uint64            `json:"removed,omitempty"` // of a scalable counting filter, whose adds are less these
 	Exceptions     *int               `json:"exceptions,omitempty"`
 	ExceptionBytes *int               `json:"exception_bytes,omitempty"`
 	DataBytes      int                `json:"data_bytes,omitempty"` // free data after the filter
@@ -156,6 +157,8 @@ var abouts = map[string]string{
 	"exceptions": "paired lines, and a list of known false positives",
 	"chain":      "a chain of filters that grows",
 	"cuckoo":     "fingerprints in buckets, from which keys can be removed",
+
+	"scalablecounting": "a chain of counting filters that grows",
 }
 
 func describe(f *anyfile.File, verified bool) infoJSON {
@@ -182,6 +185,8 @@ func describe(f *anyfile.File, verified bool) infoJSON {
 	case *bloom.Counting:
 		saturated := k.Saturated()
 		v.Saturated, v.Bytes = &saturated, k.Bytes()
+	case *bloom.ScalableCounting:
+		v.describeCounting(k)
 	case *bloom.Cuckoo:
 		v.CuckooLayers = k.LayerCount()
 	case *bloom.Exceptions:
@@ -214,6 +219,19 @@ func describe(f *anyfile.File, verified bool) infoJSON {
 	}
 	return v
 }
+
+func (v *infoJSON) describeCounting(f *bloom.ScalableCounting) {
+	bound, saturated, removed := f.Config().Rate, f.Saturated(), f.Removed()
+	v.RateBound, v.Saturated, v.Removed, v.Bytes = &bound, &saturated, &removed, f.Bytes()
+	v.parts = f.Layers()
+	v.Layers = describeParts(v.parts)
+	for i := range v.Layers {
+		v.Layers[i].Bytes *= v.perBit()
+	}
+}
+
+// perBit is how many bits a bit of the plan takes.
+func (v *infoJSON) perBit() uint64 { return v.Bytes / v.report.Plan.Bytes() }
 
 func (v *infoJSON) describeHash(id bloom.HashIdentity) {
 	if id.Algorithm == 0 { // the scheme's own
@@ -289,7 +307,9 @@ func (v infoJSON) print(w io.Writer) error {
 	} else {
 		t.Row("bits set", "%s", human.Percent(v.Fill))
 	}
-	if v.CuckooLayers == 0 && v.Format == anyfile.OurFormat { // others keep no such count, or report it as a detail
+	if v.Removed != nil {
+		t.Row("keys", "%s were added and not removed, %s were removed", human.Commas(v.Added), human.Commas(*v.Removed))
+	} else if v.CuckooLayers == 0 && v.Format == anyfile.OurFormat { // others keep no such count, or report it as a detail
 		if v.Added > 0 || v.Fill == 0 { // otherwise it came from a file without a count
 			t.Row("added", "%s keys were new when they were added", human.Commas(v.Added))
 		}
@@ -334,7 +354,7 @@ func (v infoJSON) printParts(t *human.Table) {
 	}
 	for i, r := range v.parts {
 		t.Row(fmt.Sprintf("%s %d", name, i+1), "%s of %s keys, %s full%s, %s, rate now %s",
-			estimate(r), human.Commas(r.Plan.Keys), human.Full(r), warning(r), human.BinarySize(r.Plan.Bytes()), human.OneIn(r.Rate))
+			estimate(r), human.Commas(r.Plan.Keys), human.Full(r), warning(r), human.BinarySize(r.Plan.Bytes()*v.perBit()), human.OneIn(r.Rate))
 	}
 	for i, l := range v.ChainLayers {
 		t.Row(fmt.Sprintf("layer %d", i+1), "%s of %s keys, %s, planned for a rate of %s", human.Commas(l.Added), human.Commas(l.Keys), human.BinarySize(l.Bytes), human.OneIn(l.Rate))

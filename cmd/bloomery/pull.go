@@ -3,12 +3,15 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/binary"
 	"fmt"
 	"io"
 
+	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/anyfile"
 	"github.com/bloomery/bloom/internal/human"
 	"github.com/bloomery/bloom/internal/lines"
+	"github.com/bloomery/bloom/redisbloom"
 	"github.com/bloomery/bloom/store"
 	"github.com/spf13/cobra"
 )
@@ -28,11 +31,12 @@ func newPull() *cobra.Command {
 		Use:   "pull redis://[USER:PASSWORD@]HOST[:PORT]/NAME -o F",
 		Short: "Download a filter from a server",
 		Long: `Pull writes the filter NAME of a server to the file F: RedisBloom's filters in the
-format redisbloom, those of other kinds from 'bloomery serve' in our own. All
-commands read both; 'bloomery convert' converts them.
+format redisbloom or redisbloom-cuckoo, those of other kinds from 'bloomery serve'
+in our own. All commands read them; 'bloomery convert' converts them.
 
 The file has all keys that were in the filter when the command began. Keys added in
-the meantime may or may not be in it.
+the meantime may or may not be in it, nor keys removed in the meantime. A cuckoo
+filter must not change while it is downloaded: it moves keys.
 
 With --resume, the file is F.part until it is complete. If the command fails or is
 interrupted, the same command continues from there, and the file has all keys that
@@ -67,6 +71,11 @@ func (c *pullCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	defer from.Close()
 	ctx := cmd.Context()
+	kind, err := from.typeOf(ctx)
+	if err != nil {
+		return err
+	}
+	from.cuckoo = kind == cuckooType
 	header, err := from.header(ctx)
 	if err != nil {
 		return err
@@ -105,6 +114,9 @@ func (c *pullCommand) run(cmd *cobra.Command, args []string) error {
 // header requests the first chunk.
 func (f *remoteFilter) header(ctx context.Context) (dumpHeader, error) {
 	next, chunk, err := f.scanDump(ctx, 0)
+	if f.cuckoo && err == nil && next == 0 && chunk == nil {
+		next, chunk, err = f.emptyCuckoo(ctx)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -116,6 +128,24 @@ func (f *remoteFilter) header(ctx context.Context) (dumpHeader, error) {
 		return nil, fmt.Errorf("%s: the dump continues at %d instead of 1: does the server run RedisBloom?", f.url, next)
 	}
 	return h, nil
+}
+
+// emptyCuckoo is the answer of CF.SCANDUMP for a filter without keys, for which servers have
+// none.
+func (f *remoteFilter) emptyCuckoo(ctx context.Context) (next int64, header []byte, err error) {
+	info, err := f.do(ctx, "CF.INFO", f.name).AsIntMap()
+	if err != nil {
+		return 0, nil, f.explain(err)
+	}
+	growth := int(info["Expansion rate"])
+	header, err = redisbloom.CuckooHeader(bloom.CuckooConfig{
+		Keys: uint64(info["Number of buckets"] * info["Bucket size"]), BucketSize: int(info["Bucket size"]),
+		Iterations: int(info["Max iterations"]), Growth: growth, NonScaling: growth == 0,
+	})
+	if err != nil {
+		return 0, nil, fmt.Errorf("%s: the answer to CF.INFO makes no sense: %w", f.url, err)
+	}
+	return 1, header, nil
 }
 
 // download writes the file that follows the header, one chunk after the other.
@@ -135,6 +165,9 @@ func (f *remoteFilter) download(ctx context.Context, h dumpHeader, w io.Writer, 
 		if next, chunk, err = f.scanDump(ctx, next); err != nil {
 			return written, err
 		}
+		if len(chunk) == 0 && h.cuckoo() && binary.LittleEndian.Uint64(h) == 0 { // it has no keys
+			chunk, next = make([]byte, min(total-written, largestChunk)), 1
+		}
 		if len(chunk) == 0 || next <= 0 || int64(len(chunk)) > total-written {
 			return written, f.changed()
 		}
@@ -148,7 +181,10 @@ func (f *remoteFilter) download(ctx context.Context, h dumpHeader, w io.Writer, 
 		return written, err
 	}
 	later, err := f.header(ctx)
-	if err == nil && !h.grewTo(later) {
+	switch {
+	case err == nil && h.cuckoo() && !h.grewTo(later):
+		err = fmt.Errorf("%s: the filter was changed meanwhile, so the file may lack keys that were there all the time: run the command again when nobody adds or removes keys", f.url)
+	case err == nil && !h.grewTo(later):
 		err = f.changed()
 	}
 	return written, err

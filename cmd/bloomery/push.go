@@ -29,8 +29,8 @@ func newPush() *cobra.Command {
 		Use:   "push F redis://[USER:PASSWORD@]HOST[:PORT]/NAME",
 		Short: "Upload a filter file to a server",
 		Long: `Push uploads the filter in the file F to a server, under NAME. RedisBloom's
-filters go to any server with RedisBloom; our kinds filter, scalable and window go
-to 'bloomery serve'.
+filters go to any server with RedisBloom, cuckoo filters too; our kinds filter,
+scalable, window and counting go to 'bloomery serve'.
 
 The filter is uploaded under a temporary name and renamed when it is complete, so
 that no client ever sees half of it. If NAME exists the command fails, unless
@@ -91,6 +91,7 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer to.Close()
+	to.cuckoo = dump.cuckoo
 	ctx, stop := untilInterrupted(cmd)
 	defer stop()
 	if err := to.mayTake(ctx, c.force); err != nil {
@@ -124,14 +125,17 @@ func (c *pushCommand) run(cmd *cobra.Command, args []string) error {
 // mayTake refuses a name that already holds a filter, unless it is to be replaced,
 // and one that holds anything else.
 func (f *remoteFilter) mayTake(ctx context.Context, force bool) error {
-	kind, err := f.do(ctx, "TYPE", f.name).ToString()
+	kind, err := f.typeOf(ctx)
 	switch {
 	case err != nil:
-		return f.explain(err)
+		return err
 	case kind == "none":
 		return nil
 	case !force:
 		return f.taken()
+	}
+	if kind == cuckooType {
+		return nil
 	}
 	if err := f.do(ctx, "BF.INFO", f.name).Error(); err != nil {
 		return f.explain(err) // such as a string, which push must not replace
@@ -193,7 +197,7 @@ func (f *remoteFilter) upload(ctx context.Context, d *dump, force, resume bool, 
 		var replies []rueidis.RedisResult
 		for failing := (time.Time{}); ; time.Sleep(retryTime) {
 			replies = f.client.DoMulti(ctx,
-				f.command("BF.LOADCHUNK", name, strconv.FormatInt(part.iterator, 10), rueidis.BinaryString(part.data)),
+				f.command(f.family()+".LOADCHUNK", name, strconv.FormatInt(part.iterator, 10), rueidis.BinaryString(part.data)),
 				f.command("EXPIRE", name, seconds))
 			err := replies[0].Error()
 			if err == nil {

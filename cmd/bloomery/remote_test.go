@@ -228,11 +228,11 @@ func TestPushRefuses(t *testing.T) {
 	for _, path := range savedFilters(t, dir) {
 		paths[filepath.Base(path)] = path
 	}
-	counting, err := bloom.NewCounting(100, 0.01)
+	cuckoo, err := bloom.CuckooConfig{Seed: 1}.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := counting.Save(filepath.Join(dir, "counting")); err != nil {
+	if err := cuckoo.Save(filepath.Join(dir, "cuckoo")); err != nil {
 		t.Fatal(err)
 	}
 	split, err := bloom.NewSplitBlock(100, 0.01)
@@ -250,7 +250,7 @@ func TestPushRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask(t, address, "SET plain value")
-	refused(t, "bloomery convert --to bloomery", "push", filepath.Join(dir, "counting"), url+"f")
+	refused(t, "cuckoo filters of that hash only", "push", filepath.Join(dir, "cuckoo"), url+"f")
 	refused(t, "build one from its keys", "push", filepath.Join(dir, "split"), url+"f")
 	refused(t, "secret", "push", filepath.Join(dir, "keyed"), url+"f")
 	refused(t, "bytes", "push", paths["large.redisbloom"], url+"f")
@@ -331,7 +331,7 @@ func TestPullIntoPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	header := dumpHeaderOf(file[:fileHeadBytes])
+	header := dumpHeaderOf(file[:fileHeadBytes], nil)
 	if !store.IsDumpHeader(header) || header.redisBloom() || header.fileBytes() != int64(len(file)) {
 		t.Fatalf("the header of a file of %d bytes says %d", len(file), header.fileBytes())
 	}
@@ -395,7 +395,7 @@ func TestDumpHeaders(t *testing.T) {
 	if _, err := ours.WriteTo(&file); err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range []dumpHeader{first, dumpHeaderOf(file.Bytes()[:fileHeadBytes])} {
+	for _, h := range []dumpHeader{first, dumpHeaderOf(file.Bytes()[:fileHeadBytes], nil)} {
 		if err := h.check(); err != nil {
 			t.Errorf("%x is refused: %v", h, err)
 		}

@@ -28,9 +28,10 @@ func newRemove() *cobra.Command {
 		Use:   "remove F [FILE...]",
 		Short: "Remove lines from a filter file of a kind that allows it",
 		Long: `Remove removes the lines of the files, or of standard input, from the filter F, each
-once. F must be a counting or a cuckoo filter ('bloomery build --kind counting'), or
-RedisBloom's dump of a cuckoo filter; it keeps its format. The result goes to a temporary
-file, which replaces F at the end: if the command is interrupted, F stays as it was.
+once. F must be a counting, scalablecounting or cuckoo filter ('bloomery build --kind
+counting'), or RedisBloom's dump of a cuckoo filter; it keeps its format. The result
+goes to a temporary file, which replaces F at the end: if the command is interrupted,
+F stays as it was.
 It reports on standard error how many lines were removed and how many were refused,
 as they were certainly not in F. For those nothing changes; --refused prints them.
 

@@ -65,7 +65,7 @@ it after the requests received so far are answered.`,
 	f.StringVar(&o.listen, "listen", "127.0.0.1:6380", "the `ADDRESS` to listen on, host:port, or a path for a Unix socket")
 	f.StringVar(&o.data, "data", "", "keep filters in the directory `DIR`, which is created if missing")
 	f.StringVar(&o.durability, "durability", "everysec", "`WHEN` an add is safe from a power failure: always (before the reply), everysec or none; with --store: async, wait:N (replicas) or replay:TIME")
-	f.StringVar(&o.layout, "layout", "redisbloom", "the `LAYOUT` of filters that do not ask for one: redisbloom, or paired, which is faster")
+	f.StringVar(&o.layout, "layout", "redisbloom", "the `LAYOUT` of filters that do not ask for one: redisbloom, or paired, which is faster, or counting, from which keys can be removed")
 	f.Var(&o.memory, "memory", ceilingHelp)
 	f.StringVar(&o.password, "password-file", "", "clients must send the password in `FILE`")
 	f.StringVar(&o.readPassword, "read-password-file", "", "clients that send the password in `FILE` may only read")
@@ -80,7 +80,7 @@ it after the requests received so far are answered.`,
 	o.store.add(cmd)
 	o.web.add(cmd)
 	cmd.RegisterFlagCompletionFunc("durability", fixed("always", "everysec", "none"))
-	cmd.RegisterFlagCompletionFunc("layout", fixed("redisbloom", "paired"))
+	cmd.RegisterFlagCompletionFunc("layout", fixed("redisbloom", "paired", "counting"))
 	return cmd
 }
 
@@ -326,8 +326,10 @@ func (o *serveOptions) config(log *slog.Logger) (server.Config, error) {
 		config.Filter.Kind = store.RedisBloom
 	case "paired":
 		config.Filter.Kind = store.Paired
+	case "counting":
+		config.Filter.Kind = store.Counting
 	default:
-		return config, usagef("--layout is redisbloom or paired, not %q", o.layout)
+		return config, usagef("--layout is redisbloom, paired or counting, not %q", o.layout)
 	}
 	var err error
 	if config.Password, err = readPassword(o.password); err != nil {

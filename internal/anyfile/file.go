@@ -378,6 +378,8 @@ func (f *File) Kind() string {
 		return bloom.KindExceptions.String()
 	case *bloom.Cuckoo:
 		return bloom.KindCuckoo.String()
+	case *bloom.ScalableCounting:
+		return bloom.KindScalableCounting.String()
 	}
 	return "chain"
 }

@@ -1,7 +1,7 @@
 // Command commands prints the tables of docs/commands.md, from the server's own table of
 // commands, and that of docs/http.md, from its table of routes:
 //
-//	go run ./internal/commands GROUP
+//	go run ./internal/commands GROUP [PREFIX]
 //	go run ./internal/commands http
 package main
 
@@ -14,10 +14,11 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "commands: want the name of a group of commands, such as connection")
+	if len(os.Args) != 2 && len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "commands: want the name of a group of commands, such as connection, and perhaps how the commands' names begin")
 		os.Exit(2)
 	}
+	prefix := strings.Join(os.Args[2:], "")
 	if os.Args[1] == "http" {
 		printRoutes()
 		return
@@ -26,7 +27,7 @@ func main() {
 	fmt.Println("|---|---|---|")
 	printed := 0
 	for _, cmd := range server.Commands() {
-		if cmd.Group != os.Args[1] {
+		if cmd.Group != os.Args[1] || !strings.HasPrefix(cmd.Name, prefix) {
 			continue
 		}
 		printed++

@@ -43,6 +43,13 @@ func sample(kind filterfile.Kind) *filterfile.File {
 	case filterfile.KindCounting:
 		sections[0].Kind = filterfile.SectionCounters
 		lengths[0] *= 4
+	case filterfile.KindScalableCounting:
+		h.Parameters = [2]uint64{2, 1 << 30}
+		sections[0] = filterfile.Section{Kind: filterfile.SectionCounters, Probes: 8, Blocks: 3, Keys: 700, Rate: 0.005, Added: 3}
+		lengths[0] *= 4
+		sections = append(sections, sections[0])
+		sections[1].Added = 2
+		lengths = append(lengths, lengths[0])
 	case filterfile.KindScalable, filterfile.KindWindow:
 		h.Parameters = [2]uint64{2, 1 << 30}
 		sections[0].Keys, sections[0].Rate, sections[0].Added = 700, 0.005, 3
@@ -72,6 +79,7 @@ func sample(kind filterfile.Kind) *filterfile.File {
 var kinds = []filterfile.Kind{
 	filterfile.KindFilter, filterfile.KindSplitBlock, filterfile.KindClassic, filterfile.KindCounting,
 	filterfile.KindScalable, filterfile.KindWindow, filterfile.KindExceptions, filterfile.KindCuckoo,
+	filterfile.KindScalableCounting,
 }
 
 func written(t *testing.T, f *filterfile.File) []byte {
@@ -195,6 +203,10 @@ func TestRefuses(t *testing.T) {
 		{"buckets of 256", filterfile.KindCuckoo, func(f *filterfile.File) { f.Sections[0].Probes = 256 }, filterfile.ErrFormat},
 		{"buckets of none", filterfile.KindCuckoo, func(f *filterfile.File) { f.Sections[0].Probes = 0 }, filterfile.ErrFormat},
 		{"2^35 buckets", filterfile.KindCuckoo, func(f *filterfile.File) { f.Sections[0].Blocks = 1 << 35 }, filterfile.ErrFormat},
+		{"no n in a layer of counters", filterfile.KindScalableCounting, func(f *filterfile.File) { f.Sections[1].Keys = 0 }, filterfile.ErrFormat},
+		{"a layer of bits among counters", filterfile.KindScalableCounting, func(f *filterfile.File) { f.Sections[1].Kind = filterfile.SectionPaired }, filterfile.ErrFormat},
+		{"dropped layers of a Scalable", filterfile.KindScalable, func(f *filterfile.File) { f.Dropped = 1 }, filterfile.ErrFormat},
+		{"dropped layers of a Cuckoo", filterfile.KindCuckoo, func(f *filterfile.File) { f.Dropped = 1 }, filterfile.ErrFormat},
 		{"removals of a Filter", filterfile.KindFilter, func(f *filterfile.File) { f.Removed = 1 }, filterfile.ErrFormat},
 		{"a longer file", filterfile.KindFilter, func(f *filterfile.File) { f.FileBytes++ }, filterfile.ErrFormat},
 		{"not clean", filterfile.KindFilter, func(f *filterfile.File) { f.Clean = false }, filterfile.ErrUnclean},

@@ -64,8 +64,8 @@ type Header struct {
 	Rate   float64 // p planned
 	Meta   map[string]string
 
-	// Parameters depend on the kind: growth and limit of a Scalable or a Cuckoo,
-	// generations and span of a Window, otherwise zero.
+	// Parameters depend on the kind: growth and limit of a Scalable, a ScalableCounting
+	// or a Cuckoo, generations and span of a Window, otherwise zero.
 	Parameters [2]uint64
 }
 
@@ -83,9 +83,10 @@ type Section struct {
 	Length uint64 // bytes
 	Blocks uint64
 
-	// For the layers of a Scalable or a Cuckoo and the generations of a Window; zero for
-	// other kinds. n and p planned, adds that were new, and when a generation began, in
-	// nanoseconds since 1970. For a Cuckoo n is the number of slots, and p zero.
+	// For the layers of a Scalable, a ScalableCounting or a Cuckoo and the generations of a
+	// Window; zero for other kinds. n and p planned, adds that were new, and when a
+	// generation began, in nanoseconds since 1970. For a ScalableCounting the adds are all,
+	// less removals. For a Cuckoo n is the number of slots, and p zero.
 	Keys  uint64
 	Rate  float64
 	Added uint64
@@ -100,7 +101,8 @@ type State struct {
 	Added      uint64
 	Checksums  uint64 // offset of the checksums, right after the body
 	FileBytes  uint64
-	Removed    uint64 // of a Cuckoo: removals since it was compacted
+	Removed    uint64 // of a Cuckoo: removals since it was compacted; of a ScalableCounting: all
+	Dropped    uint64 // of a ScalableCounting: the layers it no longer has
 	Sections   []Section
 }
 
@@ -257,6 +259,7 @@ func (s *State) Encode() []byte {
 	le.PutUint64(page[24:], s.Checksums)
 	le.PutUint64(page[32:], s.FileBytes)
 	le.PutUint64(page[40:], s.Removed)
+	le.PutUint64(page[48:], s.Dropped)
 	for _, e := range s.Sections {
 		page = le.AppendUint32(page, e.Kind)
 		page = le.AppendUint32(page, e.Probes)
@@ -328,6 +331,7 @@ func decodeStatePage(page []byte) (*State, error) {
 		Checksums:  le.Uint64(page[24:]),
 		FileBytes:  le.Uint64(page[32:]),
 		Removed:    le.Uint64(page[40:]),
+		Dropped:    le.Uint64(page[48:]),
 	}
 	n := le.Uint32(page[12:])
 	if n == 0 || n > MaxSections {
@@ -443,7 +447,7 @@ func (s *State) checkKind(number Kind) error {
 		}
 		added += e.Added
 	}
-	if s.Removed != 0 && number != KindCuckoo {
+	if s.Removed != 0 && number != KindCuckoo && number != KindScalableCounting || s.Dropped != 0 && number != KindScalableCounting {
 		return fmt.Errorf("%w: the state has bytes in use that mean nothing to %s", ErrFormat, k.article)
 	}
 	if layers && added != s.Added {

@@ -17,6 +17,8 @@ const (
 	KindWindow     Kind = 6
 	KindExceptions Kind = 7
 	KindCuckoo     Kind = 8
+
+	KindScalableCounting Kind = 9
 )
 
 // The schemes of all kinds except Classic, whose schemes have their own numbers, up to
@@ -67,6 +69,8 @@ var kinds = map[Kind]kind{
 	KindWindow:     {"window", "a Window", "LoadWindow", ours, []uint32{SectionPaired}, true},
 	KindExceptions: {"exceptions", "a Filter with Exceptions", "LoadExceptions", ours, []uint32{SectionPaired, SectionKeys}, false},
 	KindCuckoo:     {"cuckoo", "a Cuckoo", "LoadCuckoo", []uint32{hashMurmur64A, hashSip}, []uint32{SectionBuckets}, true},
+
+	KindScalableCounting: {"scalablecounting", "a ScalableCounting", "LoadScalableCounting", ours, []uint32{SectionCounters}, true},
 }
 
 // String returns the kind's name in lower case, such as "splitblock".

@@ -166,6 +166,52 @@ func least(line []uint64, counts uint64) int {
 	return count
 }
 
+// Counts returns the counters of h, four bits each, in an order of its own. Only the lowest
+// digits of a word are used if there are fewer than 16.
+func (f *Counters) Counts(h uint64) (counts uint64) {
+	at := f.place(h)
+	shift := 0
+	for _, of := range [2]struct {
+		line   []uint64
+		counts uint64
+	}{{at.lineA, at.countsA}, {at.lineB, at.countsB}} {
+		for on := lanesOf(of.counts); on != 0; on &= on - 1 {
+			lane := bits.TrailingZeros64(on)
+			c, bit := (*digits)(of.line[lane/8*CounterDigits:]), of.counts>>lane&63
+			n := c[0]>>bit&1 | c[1]>>bit&1<<1 | c[2]>>bit&1<<2 | c[3]>>bit&1<<3
+			counts |= n << shift
+			shift += CounterDigits
+		}
+	}
+	return counts
+}
+
+// SetCounts sets the counters of h to what Counts has returned.
+func (f *Counters) SetCounts(h, counts uint64) {
+	at := f.place(h)
+	for _, of := range [2]struct {
+		line   []uint64
+		counts uint64
+	}{{at.lineA, at.countsA}, {at.lineB, at.countsB}} {
+		for on := lanesOf(of.counts); on != 0; on &= on - 1 {
+			c, bit := probe(of.line, of.counts, on)
+			if c[0]&c[1]&c[2]&c[3]&bit != 0 {
+				f.Stuck--
+			}
+			for i := range c {
+				c[i] &^= bit
+				if counts>>i&1 != 0 {
+					c[i] |= bit
+				}
+			}
+			if c[0]&c[1]&c[2]&c[3]&bit != 0 {
+				f.Stuck++
+			}
+			counts >>= CounterDigits
+		}
+	}
+}
+
 // AddBatch sets isNew[i] to Add(hashes[i]), as if called one by one, and returns how
 // many are true. isNew is as long as hashes. The caller passes a thousand or so at a time.
 func (f *Counters) AddBatch(hashes []uint64, isNew []bool) int {
@@ -274,11 +320,17 @@ func NonZero(dst, counters []uint64) {
 	}
 }
 
-// CountStuck sets Stuck by counting, for words that were read from a file.
-func (f *Counters) CountStuck() {
+// Recount sets Stuck by counting, for words that were read from a file, and returns the sum
+// of all counters. If none is stuck that is k for each add that was not removed: both an add
+// and a removal change k counters by one.
+func (f *Counters) Recount() (sum uint64) {
 	f.Stuck = 0
 	for w := 0; w < len(f.Words); w += CounterDigits {
-		at := f.Words[w:][:CounterDigits]
-		f.Stuck += uint64(bits.OnesCount64(at[0] & at[1] & at[2] & at[3]))
+		c := (*digits)(f.Words[w:])
+		for i, digit := range c {
+			sum += uint64(bits.OnesCount64(digit)) << i
+		}
+		f.Stuck += uint64(bits.OnesCount64(c[0] & c[1] & c[2] & c[3]))
 	}
+	return sum
 }

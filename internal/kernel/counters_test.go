@@ -38,8 +38,9 @@ type plainCounters []int
 
 func (p plainCounters) check(t *testing.T, f *Counters, after string) {
 	t.Helper()
-	stuck := uint64(0)
+	stuck, sum := uint64(0), uint64(0)
 	for position, want := range p {
+		sum += uint64(want)
 		if got := f.at(position); got != want {
 			t.Fatalf("counter %d is %d after %s, want %d", position, got, after, want)
 		}
@@ -50,6 +51,10 @@ func (p plainCounters) check(t *testing.T, f *Counters, after string) {
 	if f.Stuck != stuck {
 		t.Fatalf("Stuck is %d after %s, want %d", f.Stuck, after, stuck)
 	}
+	again := Counters{Words: f.Words}
+	if got := again.Recount(); got != sum || again.Stuck != stuck {
+		t.Fatalf("after %s Recount says %d, and %d are stuck, want %d and %d", after, got, again.Stuck, sum, stuck)
+	}
 }
 
 // TestCounters compares the counters with plain integers, for every k. It uses few
@@ -59,6 +64,7 @@ func TestCounters(t *testing.T) {
 	for bitsPerLine := 1; bitsPerLine <= 8; bitsPerLine++ {
 		for _, blocks := range []uint64{1, 3} {
 			f, plain := newCounters(blocks, bitsPerLine), make(plainCounters, blocks*BlockBits)
+			follower := newCounters(blocks, bitsPerLine) // gets only counts
 			hashes := randomHashes(random, 60, nil)
 			positions := map[uint64][]int{}
 			for _, h := range hashes {
@@ -95,11 +101,13 @@ func TestCounters(t *testing.T) {
 						}
 					}
 				}
+				follower.SetCounts(h, f.Counts(h))
 				if step%100 == 0 {
 					plain.check(t, f, "a step")
 				}
 			}
 			plain.check(t, f, "all")
+			plain.check(t, follower, "SetCounts")
 			if overflows == 0 {
 				t.Error("no counter overflowed: this tests less than it should")
 			}

@@ -110,51 +110,72 @@ func (t *Cuckoo) Count(n Nest) int {
 }
 
 // Replace puts a byte into the first slot that has the byte old, in one bucket or else in
-// the other, and reports whether there was one. It adds with old 0 and the fingerprint, and
-// removes with the fingerprint and 0. Which bucket it is in must not be a branch: the
-// processor would guess wrong, and wait for memory, every other time, which took half as
-// long again outside the caches.
-func (t *Cuckoo) Replace(n Nest, old, with byte) bool {
+// the other, and returns the number of that slot, counted from the table's first, or -1 if
+// there is none. It adds with old 0 and the fingerprint, and removes with the fingerprint and
+// 0. Which bucket it is in must not be a branch: the processor would guess wrong, and wait
+// for memory, every other time, which took half as long again outside the caches.
+func (t *Cuckoo) Replace(n Nest, old, with byte) (slot int) {
 	if t.Size <= inWord {
 		slots, used := t.both(n)
 		found := equal(slots, old) & used
 		if found == 0 {
-			return false
+			return -1
 		}
 		slot := uint64(bits.TrailingZeros64(found) / 8)
 		inOther := uint64(int64(t.Size-1-slot) >> 63) // all ones, or zero
 		bucket := n.One ^ (n.One^n.Other)&inOther
-		t.Slots[(bucket&t.Mask)*t.Size+slot-t.Size&inOther] = with
-		return true
+		at := (bucket&t.Mask)*t.Size + slot - t.Size&inOther
+		t.Slots[at] = with
+		return int(at)
 	}
-	return replace(t.Bucket(n.One), old, with) || replace(t.Bucket(n.Other), old, with)
+	if slot = t.replace(n.One, old, with); slot < 0 {
+		slot = t.replace(n.Other, old, with)
+	}
+	return slot
 }
 
 // replace is Replace in a single bucket.
-func replace(bucket []byte, old, with byte) bool {
-	i := bytes.IndexByte(bucket, old)
-	if i >= 0 {
-		bucket[i] = with
+func (t *Cuckoo) replace(bucket uint64, old, with byte) (slot int) {
+	first := (bucket & t.Mask) * t.Size
+	i := bytes.IndexByte(t.Slots[first:][:t.Size], old)
+	if i < 0 {
+		return -1
 	}
-	return i >= 0
+	t.Slots[int(first)+i] = with
+	return int(first) + i
 }
 
 // Kick makes room for a fingerprint whose buckets are both full: it takes the place of
 // another one, which goes to its other bucket, where it takes the place of another one if
 // that is full, too, and so on. If none finds an empty slot after that many iterations, all
-// return to where they were, and the answer is false.
-func (t *Cuckoo) Kick(n Nest, iterations int) bool {
+// return to where they were, and the answer is false. Otherwise Kick appends the slots that
+// have changed to path, unless that is nil.
+func (t *Cuckoo) Kick(n Nest, iterations int, path *[]int) bool {
 	bucket, slot, inHand := n.One&t.Mask, uint64(0), n.Fingerprint
+	changed := 0
+	if path != nil {
+		changed = len(*path)
+	}
 	for range iterations {
-		at := &t.Slots[bucket*t.Size+slot]
-		inHand, *at = *at, inHand
+		at := bucket*t.Size + slot
+		inHand, t.Slots[at] = t.Slots[at], inHand
 		bucket = (bucket ^ uint64(inHand)*apart) & t.Mask
-		if replace(t.Bucket(bucket), 0, inHand) {
+		empty := t.replace(bucket, 0, inHand)
+		if path != nil {
+			*path = append(*path, int(at))
+		}
+		if empty >= 0 {
+			if path != nil {
+				*path = append(*path, empty)
+			}
 			return true
 		}
 		if slot++; slot == t.Size {
 			slot = 0
 		}
+	}
+	if path != nil {
+		*path = (*path)[:changed]
 	}
 	for range iterations {
 		if slot == 0 {

@@ -69,7 +69,7 @@ func TestCuckoo(t *testing.T) {
 				if adds {
 					old, with = with, old
 				}
-				if got, want := table.Replace(n, old, with), plain.replace(h, adds); got != want || !bytes.Equal(table.Slots, plain.slots) {
+				if got, want := table.Replace(n, old, with) >= 0, plain.replace(h, adds); got != want || !bytes.Equal(table.Slots, plain.slots) {
 					t.Fatalf("%d buckets of %d: Replace says %v, want %v", buckets, size, got, want)
 				}
 				back := NestIn(n.Other&table.Mask, n.Fingerprint)
@@ -109,8 +109,8 @@ func TestCuckooKick(t *testing.T) {
 			n := NestOf(h)
 			before := bytes.Clone(table.Slots)
 			switch {
-			case table.Replace(n, 0, n.Fingerprint):
-			case table.Kick(n, 10):
+			case table.Replace(n, 0, n.Fingerprint) >= 0:
+			case table.Kick(n, 10, nil):
 				kicked++
 			default:
 				if refused++; !bytes.Equal(before, table.Slots) {
@@ -121,7 +121,7 @@ func TestCuckooKick(t *testing.T) {
 			hashes = append(hashes, h)
 		}
 		for _, h := range hashes {
-			if n := NestOf(h); !table.Replace(n, n.Fingerprint, 0) {
+			if n := NestOf(h); table.Replace(n, n.Fingerprint, 0) < 0 {
 				t.Fatalf("buckets of %d: a key is lost", size)
 			}
 		}
@@ -138,7 +138,7 @@ func benchmarkHashes(size uint64) (table *Cuckoo, in, out []uint64) {
 	table = &Cuckoo{Slots: make([]byte, 1<<16), Mask: 1<<16/size - 1, Size: size}
 	for len(in) < 1<<16*8/10 {
 		h := random.Uint64()
-		if n := NestOf(h); table.Replace(n, 0, n.Fingerprint) || table.Kick(n, 100) {
+		if n := NestOf(h); table.Replace(n, 0, n.Fingerprint) >= 0 || table.Kick(n, 100, nil) {
 			in = append(in, h)
 		}
 	}

@@ -95,12 +95,20 @@ func kinds() {
 	if err != nil {
 		panic(err)
 	}
+	both, err := bloom.NewScalableCounting(1000, p)
+	if err != nil {
+		panic(err)
+	}
+	for key := range uint64(n) {
+		both.AddUint64(key)
+	}
 	head("kind", "bits per key")
 	row("`Filter`, `Shared`, `Exceptions`", plan(filter.Plan()))
 	row("`SplitBlock`", plan(filter.PlanSplitBlock()))
 	row("`Scalable`, from 1000 keys", plan(growing.Plan(), nil))
 	row("`Window`, of n in its time", plan(bloom.WindowConfig{Keys: n, Rate: p, Span: time.Hour}.Plan()))
 	row("`Counting`", fmt.Sprintf("%.1f", 8*float64(counting.Bytes())/n))
+	row("`ScalableCounting`, from 1000 keys", fmt.Sprintf("%.1f", 8*float64(both.Bytes())/n))
 }
 
 // small is what filters of few keys take, in memory and as a file.

@@ -6,6 +6,7 @@
 //	go run ./internal/tables overfill   the rate with more keys than planned
 //	go run ./internal/tables tightening bits per key of a chain, by series of rates
 //	go run ./internal/tables growing    a Scalable next to filters planned for n
+//	go run ./internal/tables churn      a ScalableCounting whose keys are replaced
 //	go run ./internal/tables windows    bits per key of a Window, by generations
 //	go run ./internal/tables cuckoo     how full a Cuckoo is when it grows
 //
@@ -50,7 +51,7 @@ const manyKeys = 10_000_000
 
 // tables are the tables by name.
 var tables = map[string]func(){
-	"overhead": overhead, "textbook": textbook, "layouts": layouts, "overfill": overfill, "tightening": tightening, "growing": growing, "windows": windows, "cuckoo": cuckoo,
+	"overhead": overhead, "textbook": textbook, "layouts": layouts, "overfill": overfill, "tightening": tightening, "growing": growing, "churn": churn, "windows": windows, "cuckoo": cuckoo,
 	"exact": exact, "saved": saved, "worth": worth, "kinds": kinds, "small": small,
 	"approximation": approximation, "formulas": formulas, "perkey": perkey, "prefixes": prefixes, "neighbours": neighbours, "tenbillion": tenbillion, "javaclass": javaclass,
 	"counters": counters, "removals": removals, "operations": operations,

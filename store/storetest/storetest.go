@@ -27,6 +27,9 @@ type Config struct {
 	// least 1,000 keys.
 	Specs []store.Spec
 
+	// Removals are filters whose keys can be removed, each for 1,000 keys.
+	Removals []store.Spec
+
 	Limited func(t *testing.T, bytes uint64) store.Store // a store with a memory limit; nil if it has none
 	Texts   bool                                         // it keeps plain values
 	Expiry  bool                                         // names can expire
@@ -46,6 +49,16 @@ func Run(t *testing.T, c Config) {
 			c.each(t, "Dump", func(t *testing.T, s store.Store) { testDump(t, c, s, spec) })
 			c.each(t, "Merge", func(t *testing.T, s store.Store) { testMerge(t, c, s, spec) })
 			c.each(t, "Fold", func(t *testing.T, s store.Store) { testFold(t, c, s, spec) })
+		})
+	}
+	for _, spec := range c.Removals {
+		t.Run(specName(spec), func(t *testing.T) {
+			c.each(t, "Remove", func(t *testing.T, s store.Store) { testRemove(t, c, s, spec) })
+			c.each(t, "RemoveRace", func(t *testing.T, s store.Store) { testRemoveRace(t, c, s, spec) })
+			c.each(t, "RemoveFull", func(t *testing.T, s store.Store) { testRemoveFull(t, c, s, spec) })
+			c.each(t, "RemoveDump", func(t *testing.T, s store.Store) { testRemoveDump(t, c, s, spec) })
+			c.each(t, "Handle", func(t *testing.T, s store.Store) { testHandle(t, s, spec) })
+			c.each(t, "NoMerge", func(t *testing.T, s store.Store) { testNoMerge(t, s, spec) })
 		})
 	}
 	c.each(t, "Names", func(t *testing.T, s store.Store) { testNames(t, c, s) })
@@ -82,7 +95,7 @@ func (c Config) reopened(t *testing.T, s store.Store) store.Store {
 }
 
 func specName(s store.Spec) string {
-	name := map[store.Kind]string{store.RedisBloom: "RedisBloom", store.Paired: "Paired", store.Window: "Window"}[s.Kind]
+	name := s.Kind.String()
 	if s.Growth != 0 {
 		name += " growing"
 	}

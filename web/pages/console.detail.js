@@ -147,7 +147,7 @@ export class Detail {
   drawHealth() {
     const { t, data: d, parts: part } = this;
     const points = d.curve.filter((p) => p.rate > 0).map((p) => [p.items, p.rate]);
-    part.note.textContent = t(points.length ? "healthNote" : "healthWindow");
+    part.note.textContent = t(points.length ? "healthNote" : d.kind === "window" ? "healthWindow" : "healthRemovable");
     part.chart.hidden = points.length === 0;
     if (points.length === 0) return;
     const most = points.at(-1)[0];
@@ -175,7 +175,7 @@ export class Detail {
     const { t, data: d, parts: part } = this;
     const series = (this.find(this.id)?.series ?? []).slice(-60);
     const fresh = series.reduce((sum, s) => sum + s.new, 0) / Math.max(series.length, 1);
-    part.crossing.hidden = d.kind === "window";
+    part.crossing.hidden = d.curve.length === 0;
     let text = t("noCrossing");
     if (d.items >= d.capacity) text = t("crossed");
     else if (fresh > 0) text = t("crossing", { n: short(fresh), date: date(Date.now() + ((d.capacity - d.items) / fresh) * 1000) });

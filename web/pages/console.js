@@ -311,7 +311,7 @@ async function newFilter() {
       { key: "name", label: t("name") },
       { key: "capacity", label: t("capacityField"), value: "1,000,000" },
       { key: "rate", label: t("rateField"), value: "0.001" },
-      { key: "layout", label: t("layoutField"), options: [["", t("serverDefault")], ["paired", t("paired")], ["redisbloom", "RedisBloom"]] },
+      { key: "layout", label: t("layoutField"), options: [["", t("serverDefault")], ["paired", t("paired")], ["counting", t("counting")], ["redisbloom", "RedisBloom"]] },
       { key: "window", label: t("windowField") },
     ],
     send: (v) => {
