@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/bloomery/bloom"
@@ -214,6 +215,33 @@ func TestScalableCountingIsAsIfInOrder(t *testing.T) {
 			t.Errorf("%+v: only %d layers", tt, single.LayerCount())
 		}
 	}
+}
+
+// TestScalableCountingReaders reads in many goroutines at once.
+func TestScalableCountingReaders(t *testing.T) {
+	f := mustGrow(t, bloom.ScalableConfig{First: 300, Rate: 0.01})
+	hashes := make([]uint64, 3000)
+	for i := range hashes {
+		hashes[i] = hashOf(uint64(i))
+	}
+	f.AddHashes(hashes, nil)
+	var wait sync.WaitGroup
+	for range 4 {
+		wait.Go(func() {
+			if f.ContainsHashes(hashes, nil) != len(hashes) || countEach(f, hashes) != len(hashes) {
+				t.Error("keys are lost")
+			}
+			for _, h := range hashes {
+				if f.CountHash(h) == 0 {
+					t.Error("a key is there no times")
+				}
+			}
+			if f.Report().Added != f.Len() || f.LayerCount() < 2 {
+				t.Error("a report differs")
+			}
+		})
+	}
+	wait.Wait()
 }
 
 // TestScalableCountingModel does at random what may be done to a ScalableCounting. The rate
