@@ -2,7 +2,7 @@
 
 export type Key = string | Uint8Array;
 
-export type Kind = 'filter' | 'splitblock' | 'classic' | 'counting' | 'scalable' | 'window' | 'exceptions' | 'cuckoo';
+export type Kind = 'filter' | 'splitblock' | 'classic' | 'counting' | 'scalable' | 'window' | 'exceptions' | 'cuckoo' | 'scalablecounting';
 
 export interface OpenOptions {
   /** The secret of a keyed filter, 16 bytes; setSecret can give it later. */
@@ -68,7 +68,7 @@ export interface FoundBit extends Bit {
   set: boolean;
   /** What is in the slot, in a Cuckoo; 0 if it is empty. */
   value?: number;
-  /** The counter, in a Counting: 0 to 15. */
+  /** The counter, in a Counting or a ScalableCounting: 0 to 15. */
   count?: number;
 }
 
@@ -110,11 +110,11 @@ export interface Place {
 
 declare class Head {
   readonly kind: Kind;
-  /** Keys planned; of a Scalable or a Cuckoo, in its first layer. */
+  /** Keys planned; of a kind with layers, in its first one. */
   readonly n: number;
   /** Rate planned. */
   readonly p: number;
-  /** Adds that were answered "new"; of a Cuckoo its fingerprints. */
+  /** Adds that were answered "new"; of a Cuckoo its fingerprints, of a ScalableCounting adds less removals. */
   readonly added: number;
   /** m: bits of all layers, or counters. */
   readonly bits: number;

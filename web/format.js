@@ -69,6 +69,7 @@ const kinds = {
   6: { name: 'window', article: 'a Window', hashes: filterHashes, sections: [1], layered: true },
   7: { name: 'exceptions', article: 'a Filter with exceptions', hashes: filterHashes, sections: [1, 5] },
   8: { name: 'cuckoo', article: 'a Cuckoo', hashes: [4, 2], sections: [6], layered: true },
+  9: { name: 'scalablecounting', article: 'a ScalableCounting', hashes: filterHashes, sections: [4], layered: true },
 };
 
 const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -210,7 +211,7 @@ function decodeStatePage(page, number) {
   if (count === 0 || count > maxSections) {
     throw new FormatError(`${count} sections; 1 to ${maxSections} are possible`);
   }
-  if (flags > 1 || !allZero(page, 48, 64) || !allZero(page, 64 + 64 * count, pageBytes - 4)) {
+  if (flags > 1 || !allZero(page, 56, 64) || !allZero(page, 64 + 64 * count, pageBytes - 4)) {
     throw new FormatError(`state page ${number} has bytes in use that mean nothing`);
   }
   const sections = [];
@@ -235,6 +236,7 @@ function decodeStatePage(page, number) {
     checksums: view.getBigUint64(24, true),
     fileBytes: view.getBigUint64(32, true),
     removed: view.getBigUint64(40, true),
+    dropped: view.getBigUint64(48, true),
     sections,
   };
 }
@@ -303,7 +305,8 @@ function checkState(state) {
 // checkKind compares the sections with the kind of filter.
 function checkKind(header, state) {
   const { sections } = state, { layered, article } = header;
-  if (state.removed !== 0n && header.kind !== 'cuckoo') {
+  const counts = header.kind === 'scalablecounting';
+  if ((state.removed !== 0n && header.kind !== 'cuckoo' && !counts) || (state.dropped !== 0n && !counts)) {
     throw new FormatError(`the state has bytes in use that mean nothing to ${article}`);
   }
   if (sections.length < header.sections.length || (sections.length > header.sections.length && !layered)) {

@@ -161,6 +161,27 @@ func TestConditions(t *testing.T) {
 			file[page+40] = 1
 			return file
 		}},
+		{"dropped layers in another kind", golden("cuckoo"), "mean nothing to a Cuckoo", func(file []byte) []byte {
+			file[page+48] = 1
+			return file
+		}},
+		{"dropped layers and removals", golden("scalablecounting"), "", func(file []byte) []byte {
+			file[page+40]++
+			file[page+48]++
+			return file
+		}},
+		{"layers that do not keep the rate", golden("scalablecounting"), "in a filter of rate", func(file []byte) []byte {
+			le.PutUint64(file[40:], math.Float64bits(math.Float64frombits(le.Uint64(file[40:]))/100))
+			return file
+		}},
+		{"more keys in a layer than its rate allows", golden("scalablecounting"), "where its keys and bits give", func(file []byte) []byte {
+			le.PutUint64(section(file, 0)[32:], le.Uint64(section(file, 0)[32:])*2)
+			return file
+		}},
+		{"counters above their limit", golden("scalablecounting"), "under a limit of 1", func(file []byte) []byte {
+			le.PutUint64(file[56:], 1)
+			return file
+		}},
 		{"removals in a cuckoo filter", golden("cuckoo"), "", func(file []byte) []byte {
 			file[page+40] ^= 5
 			return file

@@ -125,6 +125,10 @@ function layersOf(header, state) {
     case 'scalable':
       checkScalable(header, sections);
       break;
+    case 'scalablecounting':
+      checkScalable(header, sections);
+      checkLayers(header, sections);
+      return sections.map((section) => new CountingLayer(section));
     case 'window':
       checkWindow(header, sections);
       break;
@@ -163,6 +167,22 @@ function checkScalable(header, sections) {
   }
 }
 
+// checkRate: n keys in B blocks have the section's rate.
+function checkRate(section, i) {
+  const rate = pairedRate(section.n, section.blocks, section.k);
+  if (Math.abs(rate - section.p) > 1e-6 * section.p) {
+    throw new FormatError(`layer ${i} has a rate of ${section.p}, where its keys and bits give ${rate}`);
+  }
+}
+
+function checkLayers(header, sections) {
+  sections.forEach(checkRate);
+  const older = sections.slice(0, -1), rate = older.reduce((sum, section) => sum + section.p, sections[older.length].p);
+  if (rate > header.p) {
+    throw new FormatError(`layers of rate ${rate} in a filter of rate ${header.p}`);
+  }
+}
+
 const maxSpan = 2n ** 61n, maxTime = 2n ** 62n; // nanoseconds: 73 and 146 years
 
 const stepOf = ([generations, span]) => (span + generations - 1n) / generations;
@@ -177,10 +197,7 @@ function checkWindow(header, sections) {
   }
   let count = 0n;
   sections.forEach((section, i) => {
-    const rate = pairedRate(section.n, section.blocks, section.k);
-    if (Math.abs(rate - section.p) > 1e-6 * section.p) {
-      throw new FormatError(`layer ${i} has a rate of ${section.p}, where its keys and bits give ${rate}`);
-    }
+    checkRate(section, i);
     if (section.start < -maxTime || section.start > maxTime) {
       throw new FormatError(`layer ${i} begins at ${section.start}, before or after all time`);
     }

@@ -174,6 +174,13 @@ func larger(t *testing.T) (cases []webtest.Case) {
 		if layers := len(growing.Layers()); layers < 4 {
 			t.Fatalf("the scalable filter has %d layers", layers)
 		}
+		scalable.First = 2_000
+		overlapping, err := scalable.NewCounting()
+		keep(name("scalablecounting"), secret, 10_000, overlapping, err)
+		for i := range 3_000 {
+			overlapping.Remove([]byte(webtest.StoredKey(i)))
+		}
+		keep(name("scalablecounting, keys removed"), secret, 0, overlapping, nil)
 		config.Keys = 50_000
 		counting, err := config.NewCounting()
 		for i := range 10_000 {
