@@ -74,7 +74,6 @@ type Cuckoo struct {
 	err     error  // see Err
 
 	journal *[]uint64 // gets what changes, unless it is nil; see inside.Journal
-	path    []int     // of the last kick, for the journal
 }
 
 // cuckooRoom is what the slots of a layer lie in.
@@ -310,13 +309,14 @@ func (f *Cuckoo) squeeze(n kernel.Nest) error {
 
 // kick stores a fingerprint in the newest layer, where others move to make room.
 func (f *Cuckoo) kick(n kernel.Nest) bool {
+	newest := f.newest()
 	if f.journal == nil {
-		return f.newest().Kick(n, f.config.Iterations, nil)
+		return newest.Kick(n, f.config.Iterations, nil)
 	}
-	f.path = f.path[:0]
-	done := f.newest().Kick(n, f.config.Iterations, &f.path)
-	for _, slot := range f.path {
-		f.wrote(len(f.layers)-1, slot)
+	before := len(*f.journal)
+	done := newest.Kick(n, f.config.Iterations, f.journal)
+	for i, slot := range (*f.journal)[before:] {
+		(*f.journal)[before+i] = journalEntry(len(f.layers)-1, int(slot), newest.Slots[slot])
 	}
 	return done
 }
