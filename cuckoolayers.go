@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/bits"
 	"slices"
+	"unsafe"
 
 	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/filterfile"
@@ -78,13 +79,15 @@ func newCuckooRoom(slots uint64) (room cuckooRoom, err error) {
 	return room, err
 }
 
-// cuckooTakes returns how many bytes of memory that many slots take.
+// cuckooTakes returns how many bytes of memory a layer of that many slots takes, with its
+// place in the lists of layers, which double when they are full.
 func cuckooTakes(slots uint64) uint64 {
+	const place = 2 * uint64(unsafe.Sizeof(kernel.Cuckoo{})+unsafe.Sizeof(cuckooRoom{}))
 	words := (slots + 7) / 8
 	if slots < mappedSlots {
-		return memory.Allocated(8 * words)
+		return place + memory.Allocated(8*words)
 	}
-	return memory.Taken(words)
+	return place + memory.Taken(words)
 }
 
 // release gives back what Grant gave for that many slots.

@@ -16,6 +16,8 @@ func writeOnly(out io.Writer, only string, opt options) {
 		writeScale(out, opt, "Shared", func(n uint64, p float64) batchFilter { return must(bloom.NewShared(n, p)) })
 	case "cuckoo":
 		writeCuckoo(out, opt)
+	case "counting":
+		writeCounting(out, opt)
 	case "bulk":
 		writeBulk(out, opt)
 	}

@@ -174,7 +174,7 @@ func (c *nest) report(v *value, _ io.Closer) bloom.Report {
 	var used, buckets []uint64
 	info := c.infoOf(v)
 	next := int64(1)
-	for buffer := make([]byte, loadPiece); ; {
+	for buffer := make([]byte, min(info.Size, loadPiece)); ; {
 		layer, piece := c.piece(v, next, buffer)
 		if piece == nil {
 			break
@@ -316,7 +316,7 @@ func (c *nest) fold(*value, uint64) error {
 // while others change them. A layer that is dropped meanwhile is written as if it were empty:
 // the log has that it was dropped.
 func (c *nest) writeSlots(v *value, to io.Writer, sizes []uint64) error {
-	buffer := make([]byte, contentBytes)
+	buffer := make([]byte, min(slices.Max(sizes), contentBytes))
 	for layer, first := 0, uint64(0); layer < len(sizes); layer++ {
 		for at := uint64(0); at < sizes[layer]; {
 			room := buffer[:min(sizes[layer]-at, contentBytes)]
