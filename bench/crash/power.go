@@ -67,7 +67,7 @@ func (o options) power() error {
 		fmt.Printf("| %s | %d | %s | %s | %s | %s | %s | %s | %s |\n", level, t.runs, thousands(t.syncs), thousands(t.torn), thousands(t.adds), thousands(t.lost.adds), thousands(t.removals), thousands(t.lost.removals), oldest)
 	}
 	fmt.Println()
-	fmt.Println("| the disk's fault | durability | times | ended with an error | acknowledged adds lost after it | deletes | from the fault to the end, most |")
+	fmt.Println("| the disk's fault | durability | times | ended with an error | acknowledged adds lost after it | deletes lost | from the fault to the end, most |")
 	fmt.Println("|---|---|--:|--:|--:|--:|--:|")
 	for _, f := range faults {
 		for _, level := range o.level("always,everysec") {
