@@ -118,7 +118,8 @@ browser: chromium ## tests what browsers run, in Chromium, which it installs
 # SLOWPAGES are the tests that look at every page in each width, theme and language, those
 # that a busy machine fails, as they count frames, and those that take longest.
 SLOWPAGES = EveryPage|Accessible|ConsolePictures|Frames|TenThousand|^TestGolden$$
-browser-all: chromium npm ## runs all tests of pages: also axe-core on each, frames a second, ten thousand filters, every golden file
+browser-all: chromium node npm ## runs all tests of pages: also axe-core on each, frames a second, ten thousand filters, every golden file, 30,000 damaged ones
+	@$(GO) test ./web -run 'TestHostile$$' -hostile 30000 -count 1 -v
 	@cd web/browser && $(GO) test -count 1 -timeout $(TIMEOUT) -v ./...
 
 screenshots: chromium ## draws the pictures of the pages in docs/

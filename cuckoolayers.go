@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"math/bits"
+	"reflect"
 	"slices"
-	"unsafe"
 
 	"github.com/bloomery/bloom/internal/elementary"
 	"github.com/bloomery/bloom/internal/filterfile"
@@ -79,15 +79,16 @@ func newCuckooRoom(slots uint64) (room cuckooRoom, err error) {
 	return room, err
 }
 
-// cuckooTakes returns how many bytes of memory a layer of that many slots takes, with its
-// place in the lists of layers, which double when they are full.
+// cuckooPlace is what a layer takes in the lists of layers, which double when they are full.
+var cuckooPlace = 2 * uint64(reflect.TypeFor[kernel.Cuckoo]().Size()+reflect.TypeFor[cuckooRoom]().Size())
+
+// cuckooTakes returns how many bytes of memory a layer of that many slots takes.
 func cuckooTakes(slots uint64) uint64 {
-	const place = 2 * uint64(unsafe.Sizeof(kernel.Cuckoo{})+unsafe.Sizeof(cuckooRoom{}))
 	words := (slots + 7) / 8
 	if slots < mappedSlots {
-		return place + memory.Allocated(8*words)
+		return cuckooPlace + memory.Allocated(8*words)
 	}
-	return place + memory.Taken(words)
+	return cuckooPlace + memory.Taken(words)
 }
 
 // release gives back what Grant gave for that many slots.

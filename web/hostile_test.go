@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"flag"
 	"hash/crc32"
 	"math"
 	"math/rand/v2"
@@ -39,6 +40,8 @@ const (
 
 var le = binary.LittleEndian
 
+var hostileFiles = flag.Int("hostile", 1500, "how many changed files TestHostile reads")
+
 // TestHostile changes golden files, mends the checksums so that what is behind them is
 // reached, and has both the library and JavaScript read each: they must agree on
 // which are refused. Lookups in the others must answer.
@@ -47,13 +50,13 @@ func TestHostile(t *testing.T) {
 	random := rand.New(rand.NewPCG(20, 26))
 	cases := webtest.Golden(t, root)
 	var changes []change
-	for i := range 6000 {
+	for i := range *hostileFiles {
 		c := cases[i%len(cases)]
 		base := []byte(webtest.ReadFile(t, c.Path))
 		changes = append(changes, changeOf(c.Path, base, hostile(random, bytes.Clone(base))))
 	}
 	accepted, _ := judge(t, changes)
-	if n := strings.Count(accepted, "1"); n < 500 || n > 5000 {
+	if n := strings.Count(accepted, "1"); n < len(accepted)/20 || n > len(accepted)*5/6 {
 		t.Errorf("%d of %d files are accepted: that tests too little", n, len(accepted))
 	}
 }
