@@ -207,3 +207,63 @@ func (t *twin) print() uint32 {
 	header := DumpHeader{Spec: t.spec, Key: t.HashIdentity().Key, Items: t.Len(), Bytes: uint64(len(file))}
 	return crc32.Update(crc32.Checksum(header.Encode(), castagnoli), castagnoli, file)
 }
+
+// TestCompactTorn removes keys in one call, so that the filter compacts, and ends the log at
+// each of the records that this takes, and within them: all of them count, or none.
+func TestCompactTorn(t *testing.T) {
+	defer func(most int) { mostSlots = most }(mostSlots)
+	mostSlots = 8
+	p := newHarness(1, Always, flawNone)
+	if err := p.open(); err != nil {
+		t.Fatal(err)
+	}
+	f, err := p.store.Create(bg, "f", Spec{Kind: Cuckoo, Capacity: 64, Growth: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys [][]byte
+	for i := range 300 {
+		keys = append(keys, fmt.Append(nil, "key ", i))
+	}
+	if _, err := f.Add(bg, keys, make([]bool, len(keys))); err != nil {
+		t.Fatal(err)
+	}
+	p.store.Commit(bg)
+	names, _ := p.disk.List()
+	name := segmentName(starts(names, segmentPrefix)[0])
+	from := len(p.disk.cached[name].cache)
+	before, layers := printOf(f), len(f.Info().Layers)
+	if _, err := f.(Remover).Remove(bg, keys[:150], make([]bool, 150)); err != nil {
+		t.Fatal(err)
+	}
+	p.store.Commit(bg)
+	if now := len(f.Info().Layers); now >= layers {
+		t.Fatalf("%d layers, before %d: it was not compacted", now, layers)
+	}
+	whole, after, last := p.disk.cached[name].cache, printOf(f), before
+	for end := from; end <= len(whole); end += 1 + (len(whole)-end)/9 {
+		q := newHarness(1, Always, flawNone)
+		q.disk = newCrashDisk(q.rng)
+		for other, file := range p.disk.cached {
+			q.disk.cached[other] = &crashFile{cache: slices.Clone(file.cache)}
+		}
+		q.disk.cached[name].cache = slices.Clone(whole[:end])
+		if err := q.open(); err != nil {
+			t.Fatal(err)
+		}
+		f, err := q.store.Open([]byte("f"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := printOf(f)
+		if got == after {
+			last = after
+		}
+		if got != last {
+			t.Fatalf("with %d of %d bytes the dump has the checksum %#x, before it was %#x, and at last %#x", end-from, len(whole)-from, got, before, after)
+		}
+	}
+	if last != after {
+		t.Error("the whole log does not have the removals")
+	}
+}
