@@ -29,6 +29,7 @@ import (
 //     writer that replaces them holds all gates.
 type layers struct {
 	filters []*Shared
+	bits    []*kernel.Paired // of the filters
 	gates   []gate
 
 	// room is how many new keys the newest layer can take, minus those already
@@ -68,6 +69,9 @@ const (
 func newLayers(filters []*Shared, room int64) *layers {
 	gates := uint64(1) << bits.Len64(filters[0].plan.Keys/keysPerGate)
 	l := &layers{filters: filters, gates: make([]gate, min(gates, maxGates)), overfullAt: never}
+	for _, layer := range filters {
+		l.bits = append(l.bits, &layer.bits)
+	}
 	l.room.Store(room)
 	return l
 }
@@ -162,21 +166,14 @@ func (f *Shared) sameBits(stripes []kernel.Stripe) *Shared {
 	return &Shared{bits: f.bits, stripes: stripes, Hasher: f.Hasher, plan: f.plan, memory: f.memory}
 }
 
-func (l *layers) containsHash(h uint64) bool {
-	found := anyContains(l.filters, h)
-	runtime.KeepAlive(l)
-	return found
-}
+func (l *layers) containsHash(h uint64) bool { return l.first(h) < len(l.bits) }
 
-// anyContains searches layer by layer. Nearly all answer no, so the processor
-// predicts that and starts on the next layer early: their cache misses overlap.
-func anyContains(filters []*Shared, h uint64) bool {
-	for _, layer := range filters {
-		if layer.bits.ContainsSync(h) {
-			return true
-		}
-	}
-	return false
+// first returns the index of the newest layer that contains a key, or the number of layers
+// if none does.
+func (l *layers) first(h uint64) int {
+	i := kernel.FirstSync(l.bits, h)
+	runtime.KeepAlive(l)
+	return i
 }
 
 func (l *layers) containsBatch(hashes []uint64, found []bool) int {

@@ -1,6 +1,7 @@
 package bloom
 
 import (
+	"fmt"
 	"testing"
 	"time"
 )
@@ -87,4 +88,78 @@ func TestGatesShareTheRoom(t *testing.T) {
 	if got := l.collect(); got != taken || l.gates[0].left != 0 {
 		t.Errorf("collect found %d of %d", got, taken)
 	}
+}
+
+// BenchmarkLayers looks keys up in filters of several layers, with 1e5 keys, which the cache
+// has, and with 1e7, which it has not: in a Scalable and in a Window whose five generations
+// have as many each.
+func BenchmarkLayers(b *testing.B) {
+	for _, n := range []int{100_000, 10_000_000} {
+		hashes := make([]uint64, n+1<<18)
+		for i := range hashes {
+			hashes[i] = scattered(uint64(i))
+		}
+		misses, hits := hashes[n:], make([]uint64, 1<<18)
+		for i := range hits {
+			hits[i] = hashes[misses[i]%uint64(n)]
+		}
+		scalable, err := NewScalable(uint64(n)*3/200, 0.01)
+		if err != nil {
+			b.Fatal(err)
+		}
+		scalable.AddHashes(hashes[:n], nil)
+		now := time.Now()
+		window, err := WindowConfig{Keys: uint64(n), Rate: 0.01, Span: time.Hour, Now: func() time.Time { return now }}.New()
+		if err != nil {
+			b.Fatal(err)
+		}
+		for g := range 5 {
+			window.AddHashes(hashes[g*n/5:(g+1)*n/5], nil)
+			if g < 4 {
+				now = now.Add(time.Hour / 4)
+			}
+		}
+		for _, f := range []struct {
+			name string
+			searched
+		}{{"scalable", scalable}, {"window", window}} {
+			b.Run(fmt.Sprintf("%s/%d", f.name, n), func(b *testing.B) { benchmarkSearched(b, f, hits, misses) })
+		}
+	}
+}
+
+type searched interface {
+	AddHash(uint64) bool
+	ContainsHash(uint64) bool
+	ContainsHashes([]uint64, []bool) int
+}
+
+func benchmarkSearched(b *testing.B, f searched, hits, misses []uint64) {
+	single := func(name string, hashes []uint64, call func(uint64) bool) {
+		b.Run(name, func(b *testing.B) {
+			for i := 0; b.Loop(); i++ {
+				call(hashes[i%len(hashes)])
+			}
+		})
+	}
+	batch := func(name string, hashes []uint64) {
+		b.Run(name, func(b *testing.B) {
+			for i := 0; i < b.N; i += chunk {
+				f.ContainsHashes(hashes[i%len(hashes):][:chunk], nil)
+			}
+		})
+	}
+	single("hit", hits, f.ContainsHash)
+	single("miss", misses, f.ContainsHash)
+	single("add of an old key", hits, f.AddHash)
+	batch("batch of hits", hits)
+	batch("batch of misses", misses)
+}
+
+// scattered is splitmix64.
+func scattered(i uint64) uint64 {
+	i = (i + 1) * 0x9e3779b97f4a7c15
+	i = (i ^ i>>30) * 0xbf58476d1ce4e5b9
+	i = (i ^ i>>27) * 0x94d049bb133111eb
+	return i ^ i>>31
 }

@@ -288,10 +288,11 @@ func (w *Window) AddUint64(key uint64) bool { return w.AddHash(w.integer(key)) }
 // AddHash is Add for a hashed key; see [Filter.AddHash].
 func (w *Window) AddHash(h uint64) bool {
 	for l := w.now(); ; l = w.layers.Load() {
-		if anyContains(l.filters[:l.newest], h) {
+		i := l.first(h)
+		if i < l.newest {
 			return false
 		}
-		seen := anyContains(l.filters[l.newest:], h)
+		seen := i < len(l.filters)
 		g := l.gate(h)
 		g.Lock()
 		if w.layers.Load() != l {

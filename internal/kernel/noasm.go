@@ -31,6 +31,7 @@ func countersAddAVX2(*Counters, []uint64, *bool) uint64       { panic(noAssembly
 func countersContainsNearAVX2(*Counters, []uint64, *bool)     { panic(noAssembly) }
 func countersContainsBothAVX2(*Counters, []uint64, *bool)     { panic(noAssembly) }
 func countersContainsFirstAVX2(*Counters, []uint64, *bool)    { panic(noAssembly) }
+func pairedFirstAVX2([]*Paired, uint64) int                   { panic(noAssembly) }
 func splitAddBatchAVX2(*Split, []uint64, *bool)               { panic(noAssembly) }
 func splitContainsBatchAVX2(*Split, []uint64, *bool)          { panic(noAssembly) }
 func splitContainsNearAVX2(*Split, []uint64, *bool)           { panic(noAssembly) }
