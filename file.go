@@ -194,7 +194,7 @@ func (f *SplitBlock) UnmarshalBinary(data []byte) error {
 	if err != nil {
 		return err
 	}
-	f.Hasher, f.bits, f.plan, f.added, f.memory = g.Hasher, g.bits, g.plan, g.added, g.memory
+	f.Hasher, f.bits, f.plan, f.memory = g.Hasher, g.bits, g.plan, g.memory
 	f.note(g.noted())
 	return nil
 }

@@ -169,7 +169,7 @@ func (f *SplitBlock) Union(g *SplitBlock) error {
 		return err
 	}
 	orFolded(f.bits.Words, g.bits.Words, kernel.SplitBlockWords)
-	f.added += g.added
+	f.bits.Added += g.bits.Added
 	f.keepAlive()
 	g.keepAlive()
 	return nil
@@ -186,8 +186,8 @@ func (f *SplitBlock) Fold(by uint64) (*SplitBlock, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &SplitBlock{Hasher: f.Hasher, plan: plan, added: f.added, memory: mapping}
-	g.bits = kernel.Split{Words: words, Blocks: plan.Blocks}
+	g := &SplitBlock{Hasher: f.Hasher, plan: plan, memory: mapping}
+	g.bits = kernel.Split{Words: words, Blocks: plan.Blocks, Added: f.bits.Added}
 	g.note(f.noted())
 	orFolded(words, f.bits.Words, kernel.SplitBlockWords)
 	f.keepAlive()
@@ -208,7 +208,7 @@ func (f *SplitBlock) Replan(p float64) error {
 func (f *SplitBlock) Intersect(g *SplitBlock) error {
 	err := combine(f, g, and)
 	if err == nil {
-		f.added = min(f.added, g.added)
+		f.bits.Added = min(f.bits.Added, g.bits.Added)
 	}
 	return err
 }

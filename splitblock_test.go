@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/bloomery/bloom"
@@ -161,4 +162,58 @@ func TestSplitBlockVerbs(t *testing.T) {
 			t.Errorf("%s allocates %v times", name, n)
 		}
 	}
+}
+
+// TestSplitBlockKeys: the kernel hashes keys as the library does, singly and in batches, and
+// every way of adding counts alike.
+func TestSplitBlockKeys(t *testing.T) {
+	byKey, byHash := splitBlockOf(t), splitBlockOf(t)
+	batch, strings, hashes, answered := splitBlockOf(t), splitBlockOf(t), splitBlockOf(t), splitBlockOf(t)
+	random := rand.New(rand.NewPCG(1, 18))
+	var keys [][]byte
+	for n := range 301 {
+		for range 8 {
+			key := make([]byte, n)
+			for i := range key {
+				key[i] = byte(random.Uint32())
+			}
+			h := xxhash.Sum64(key)
+			if got := byKey.Contains(key); got != byHash.ContainsHash(h) {
+				t.Fatalf("Contains of %d bytes = %v, ContainsHash of their hash is not", n, got)
+			}
+			if got := byKey.Add(key); got != byHash.AddHash(h) {
+				t.Fatalf("Add of %d bytes = %v, AddHash of their hash is not", n, got)
+			}
+			keys = append(keys, key)
+		}
+	}
+	var texts []string
+	var sums []uint64
+	for _, key := range keys {
+		texts, sums = append(texts, string(key)), append(sums, xxhash.Sum64(key))
+	}
+	added := byHash.Report().Added
+	for name, got := range map[string]int{
+		"AddMany":                batch.AddMany(keys, nil),
+		"AddStrings":             strings.AddStrings(texts, nil),
+		"AddHashes":              hashes.AddHashes(sums, nil),
+		"AddHashes with answers": answered.AddHashes(sums, make([]bool, len(sums))),
+	} {
+		if uint64(got) != added {
+			t.Errorf("%s = %d, want %d", name, got, added)
+		}
+	}
+	for name, f := range map[string]*bloom.SplitBlock{"Add": byKey, "AddMany": batch, "AddStrings": strings, "AddHashes": hashes, "AddHashes with answers": answered} {
+		if !f.Equal(byHash) || f.Report().Added != added {
+			t.Errorf("%s: other bits than AddHash, or %d added, want %d", name, f.Report().Added, added)
+		}
+	}
+}
+
+func splitBlockOf(t *testing.T) *bloom.SplitBlock {
+	f, err := bloom.NewSplitBlock(2000, 0.01)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
 }

@@ -10,7 +10,7 @@ import (
 func writeOnly(out io.Writer, only string, opt options) {
 	switch only {
 	case "split":
-		compare(out, opt, library{"SplitBlock", newSplitBlock}, []library{touchLibrary, named(parq)})
+		compare(out, opt, library{"SplitBlock", newSplitBlock}, []library{touchLibrary, {"SplitBlock with answers", newAnsweringSplitBlock}, named(parq)})
 	case "sync":
 		compare(out, opt, filterLibrary, []library{touchLibrary, {"Shared", newShared}})
 		writeScale(out, opt, "Shared", func(n uint64, p float64) batchFilter { return must(bloom.NewShared(n, p)) })

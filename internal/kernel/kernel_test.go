@@ -171,6 +171,89 @@ func TestSplit(t *testing.T) {
 	})
 }
 
+// TestSplitAddAll compares adding without answers with the Go twin.
+func TestSplitAddAll(t *testing.T) {
+	onEachPath(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(9, 10))
+		for _, blocks := range []uint64{1, 61, nearWords/SplitBlockWords + 1} { // the last one is not near
+			f, twin := newSplit(blocks), newSplit(blocks)
+			var before []uint64
+			for n := 0; n <= 130; n++ {
+				hashes, want := randomHashes(random, n, before), 0
+				for _, h := range hashes {
+					if twin.addGeneric(h) {
+						want++
+					}
+				}
+				if got := f.AddAll(hashes); got != want || f.Added != twin.Added || !slices.Equal(f.Words, twin.Words) {
+					t.Fatalf("AddAll of %d keys = %d, in all %d; want %d, in all %d, and the same bits", n, got, f.Added, want, twin.Added)
+				}
+				before = hashes
+				if n%40 == 0 {
+					clear(f.Words)
+					clear(twin.Words)
+				}
+			}
+		}
+	})
+}
+
+// TestSplitKeys compares hashing and probing in one call with the Go twin: keys of every
+// length to 300, at every alignment, from a buffer whose other bytes change.
+func TestSplitKeys(t *testing.T) {
+	onEachPath(t, func(t *testing.T) {
+		random := rand.New(rand.NewPCG(11, 12))
+		buffer := make([]byte, 320)
+		f, twin := newSplit(500), newSplit(500)
+		for n := 0; n <= 300; n++ {
+			for at := range 9 {
+				for i := range buffer {
+					buffer[i] = byte(random.Uint32())
+				}
+				key := buffer[at : at+n]
+				h := XXH64(key)
+				for i := range buffer {
+					if i < at || i >= at+n {
+						buffer[i]++
+					}
+				}
+				if got, want := f.ContainsKey(key), twin.containsGeneric(h); got != want {
+					t.Fatalf("ContainsKey of %d bytes at %d = %v, want %v", n, at, got, want)
+				}
+				for range 2 {
+					got, want := f.AddKey(key), twin.addGeneric(h)
+					if got != want || f.Added != twin.Added || !slices.Equal(f.Words, twin.Words) {
+						t.Fatalf("AddKey of %d bytes at %d = %v, added %d; want %v, %d, and the same bits", n, at, got, f.Added, want, twin.Added)
+					}
+				}
+				if !f.ContainsKey(key) {
+					t.Fatalf("a key of %d bytes at %d is not found", n, at)
+				}
+			}
+			if n%20 == 0 {
+				clear(f.Words)
+				clear(twin.Words)
+			}
+		}
+	})
+}
+
+// TestXXH64 has the values of the xxHash library's own test and of the Go library.
+func TestXXH64(t *testing.T) {
+	for key, want := range map[string]uint64{
+		"":     0xef46db3751d8e999,
+		"a":    0xd24ec4f1a98c6e5b,
+		"as":   0x1c330fb2d66be179,
+		"asd":  0x631c37ce72a97393,
+		"asdf": 0x415872f599cea71e,
+		"Call me Ishmael. Some years ago--never mind how long precisely-": 0x02a2e85470d6fd96,
+	} {
+		if got := XXH64([]byte(key)); got != want {
+			t.Errorf("XXH64(%q) = %#x, want %#x", key, got, want)
+		}
+	}
+}
+
 // TestSync compares adding under locks, by one goroutine, with the Go twin without
 // locks.
 func TestSync(t *testing.T) {

@@ -11,8 +11,15 @@ func (f *Paired) Add(h uint64) bool { return f.addGeneric(h) }
 // Contains reports whether all bits of h are set.
 func (f *Split) Contains(h uint64) bool { return f.containsGeneric(h) }
 
-// Add sets the bits of h and reports whether any of them was clear.
+// Add sets the bits of h, counts it in Added if any of them was clear, and reports whether
+// that was so.
 func (f *Split) Add(h uint64) bool { return f.addGeneric(h) }
+
+// ContainsKey is Contains of the key's [XXH64].
+func (f *Split) ContainsKey(key []byte) bool { return f.containsGeneric(XXH64(key)) }
+
+// AddKey is Add of the key's [XXH64].
+func (f *Split) AddKey(key []byte) bool { return f.addGeneric(XXH64(key)) }
 
 // useAVX2 is a constant here, so that the compiler drops all calls to the functions
 // below.
@@ -36,3 +43,5 @@ func splitAddBatchAVX2(*Split, []uint64, *bool)               { panic(noAssembly
 func splitContainsBatchAVX2(*Split, []uint64, *bool)          { panic(noAssembly) }
 func splitContainsNearAVX2(*Split, []uint64, *bool)           { panic(noAssembly) }
 func splitAddNearAVX2(*Split, []uint64, *bool)                { panic(noAssembly) }
+func splitAddAllNearAVX2(*Split, []uint64) int                { panic(noAssembly) }
+func splitAddAllAVX2(*Split, []uint64) int                    { panic(noAssembly) }

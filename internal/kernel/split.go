@@ -11,6 +11,7 @@ package kernel
 type Split struct {
 	Words  []uint64
 	Blocks uint64
+	Added  uint64 // how many adds were new; here, so that Add is one call
 }
 
 const (
@@ -65,7 +66,9 @@ func (f *Split) AddBatch(hashes []uint64, isNew []bool) int {
 		} else {
 			splitAddBatchAVX2(f, hashes, first)
 		}
-		return countTrue(isNew)
+		n := countTrue(isNew)
+		f.Added += uint64(n)
+		return n
 	}
 	n := 0
 	for i, h := range hashes {
@@ -74,5 +77,26 @@ func (f *Split) AddBatch(hashes []uint64, isNew []bool) int {
 			n++
 		}
 	}
+	return n
+}
+
+// AddAll is AddBatch for a caller who wants no answers but their number.
+func (f *Split) AddAll(hashes []uint64) (n int) {
+	switch {
+	case len(hashes) == 0:
+		return 0
+	case useAVX2 && len(f.Words) <= nearWords:
+		n = splitAddAllNearAVX2(f, hashes)
+	case useAVX2:
+		n = splitAddAllAVX2(f, hashes)
+	default:
+		for _, h := range hashes {
+			if f.addGeneric(h) {
+				n++
+			}
+		}
+		return n
+	}
+	f.Added += uint64(n)
 	return n
 }

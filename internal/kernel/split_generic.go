@@ -25,5 +25,8 @@ func (f *Split) addGeneric(h uint64) bool {
 		miss |= b &^ words[i]
 		words[i] |= b
 	}
+	if miss != 0 {
+		f.Added++
+	}
 	return miss != 0
 }
