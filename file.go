@@ -195,7 +195,7 @@ func (f *SplitBlock) UnmarshalBinary(data []byte) error {
 		return err
 	}
 	f.Hasher, f.bits, f.plan, f.memory = g.Hasher, g.bits, g.plan, g.memory
-	f.note(g.noted())
+	f.bound().note(g.noted())
 	return nil
 }
 

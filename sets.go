@@ -191,7 +191,7 @@ func (f *SplitBlock) Fold(by uint64) (*SplitBlock, error) {
 	g.note(f.noted())
 	orFolded(words, f.bits.Words, kernel.SplitBlockWords)
 	f.keepAlive()
-	return g, nil
+	return g.bound(), nil
 }
 
 // Replan plans the filter for another rate; see [Filter.Replan].

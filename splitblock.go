@@ -56,12 +56,12 @@ func (c Config) NewSplitBlock() (*SplitBlock, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &SplitBlock{
+	return (&SplitBlock{
 		bits:   kernel.Split{Words: words, Blocks: plan.Blocks},
 		Hasher: hash,
 		plan:   plan,
 		memory: mapping,
-	}, nil
+	}).bound(), nil
 }
 
 // PlanSplitBlock is [Config.Plan] for a [SplitBlock].
@@ -69,10 +69,7 @@ func (c Config) PlanSplitBlock() (Plan, error) { return c.plan(&splitBlocks) }
 
 // Add adds key and reports whether it is certainly new; see [Filter.Add].
 func (f *SplitBlock) Add(key []byte) bool {
-	if !f.isParquets() {
-		return f.AddHash(f.Hash(key))
-	}
-	isNew := f.bits.AddKey(key)
+	isNew := f.bits.AddKey(key) // one call, so that Go inlines this one
 	f.keepAlive()
 	return isNew
 }
@@ -92,9 +89,6 @@ func (f *SplitBlock) AddHash(h uint64) bool {
 
 // Contains reports whether key is probably in the filter; see [Filter.Contains].
 func (f *SplitBlock) Contains(key []byte) bool {
-	if !f.isParquets() {
-		return f.ContainsHash(f.Hash(key))
-	}
 	found := f.bits.ContainsKey(key)
 	f.keepAlive()
 	return found
@@ -173,9 +167,13 @@ func (f *SplitBlock) containsBatch(hashes []uint64, found []bool) int {
 	return n
 }
 
-// isParquets reports whether the hash is the one that Parquet's readers expect, which the
-// kernel computes in the call that probes.
-func (f *SplitBlock) isParquets() bool { return f.id == (HashIdentity{XXH64, 0}) }
+// bound tells the kernel how keys are hashed, and returns f. Parquet's hash the kernel
+// computes in the call that probes. Every function that makes a filter ends with bound.
+func (f *SplitBlock) bound() *SplitBlock {
+	f.bits.Parquets = f.id == (HashIdentity{XXH64, 0})
+	f.bits.Hash = f.Hasher.Hash // of f's own Hasher, to which SetSecret may yet give a secret
+	return f
+}
 
 // Plan returns the sizing in force: n, p, m and k.
 func (f *SplitBlock) Plan() Plan { return f.plan }
@@ -219,7 +217,7 @@ func (f *SplitBlock) Clone() *SplitBlock {
 		memory: mapping,
 	}
 	g.note(f.noted())
-	return g
+	return g.bound()
 }
 
 // Equal reports whether f and g have the same hash, size and bits.
@@ -279,7 +277,7 @@ func splitBlockFrom(s *filterfile.File) (*SplitBlock, error) {
 		memory: s.Memory[0],
 	}
 	f.note(s.Meta)
-	return f, nil
+	return f.bound(), nil
 }
 
 // WriteTo writes the filter as a file; see [Filter.WriteTo].
@@ -319,12 +317,12 @@ func ReadSplitBlockBits(r io.Reader, blocks uint64) (*SplitBlock, error) {
 		mapping.Close()
 		return nil, err
 	}
-	return &SplitBlock{
+	return (&SplitBlock{
 		bits:   kernel.Split{Words: words, Blocks: blocks},
 		Hasher: HashIdentity{XXH64, 0}.Hasher(),
 		plan:   plan,
 		memory: mapping,
-	}, nil
+	}).bound(), nil
 }
 
 // WriteBits writes the blocks, and nothing else, as Parquet stores them; see

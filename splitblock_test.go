@@ -217,3 +217,37 @@ func splitBlockOf(t *testing.T) *bloom.SplitBlock {
 	}
 	return f
 }
+
+// TestSplitBlockSecret: a filter keeps hashing keys by its own Hasher wherever it comes from,
+// also when that gets its secret later.
+func TestSplitBlockSecret(t *testing.T) {
+	secret, key := []byte("0123456789abcdef"), []byte("key")
+	f, err := bloom.Config{Keys: 100_000, Rate: 0.01, Secret: secret}.NewSplitBlock()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Add(key)
+	folded, err := f.Fold(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := f.MarshalBinary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loaded bloom.SplitBlock
+	if err := loaded.UnmarshalBinary(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := loaded.SetSecret(secret); err != nil {
+		t.Fatal(err)
+	}
+	for name, g := range map[string]*bloom.SplitBlock{"New": f, "Clone": f.Clone(), "Fold": folded, "UnmarshalBinary": &loaded} {
+		if !g.Contains(key) || !g.ContainsHash(f.Hash(key)) || g.Contains([]byte("other")) {
+			t.Errorf("%s: the key is not found, or another one is", name)
+		}
+		if !g.Add([]byte("new")) || !g.ContainsHash(f.Hash([]byte("new"))) {
+			t.Errorf("%s: Add used another hash", name)
+		}
+	}
+}

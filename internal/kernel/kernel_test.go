@@ -205,6 +205,7 @@ func TestSplitKeys(t *testing.T) {
 		random := rand.New(rand.NewPCG(11, 12))
 		buffer := make([]byte, 320)
 		f, twin := newSplit(500), newSplit(500)
+		f.Parquets = true
 		for n := 0; n <= 300; n++ {
 			for at := range 9 {
 				for i := range buffer {
@@ -234,6 +235,25 @@ func TestSplitKeys(t *testing.T) {
 				clear(f.Words)
 				clear(twin.Words)
 			}
+		}
+	})
+}
+
+// TestSplitKeysOtherHash: a hash that is not Parquet's is the caller's.
+func TestSplitKeysOtherHash(t *testing.T) {
+	onEachPath(t, func(t *testing.T) {
+		f := newSplit(500)
+		f.Hash = func(key []byte) uint64 { return XXH64(key) * 3 }
+		for i := range 300 {
+			key := make([]byte, i)
+			h := XXH64(key) * 3
+			want := !f.Contains(h)
+			if got := f.AddKey(key); got != want || !f.Contains(h) || !f.ContainsKey(key) {
+				t.Fatalf("AddKey of %d bytes = %v, want %v; contained by hash %v, by key %v", i, got, want, f.Contains(h), f.ContainsKey(key))
+			}
+		}
+		if f.Added < 290 {
+			t.Errorf("added %d of 300 keys", f.Added)
 		}
 	})
 }

@@ -15,11 +15,11 @@ func (f *Split) Contains(h uint64) bool { return f.containsGeneric(h) }
 // that was so.
 func (f *Split) Add(h uint64) bool { return f.addGeneric(h) }
 
-// ContainsKey is Contains of the key's [XXH64].
-func (f *Split) ContainsKey(key []byte) bool { return f.containsGeneric(XXH64(key)) }
+// ContainsKey is Contains of the key's hash.
+func (f *Split) ContainsKey(key []byte) bool { return f.containsGeneric(f.hash(key)) }
 
-// AddKey is Add of the key's [XXH64].
-func (f *Split) AddKey(key []byte) bool { return f.addGeneric(XXH64(key)) }
+// AddKey is Add of the key's hash.
+func (f *Split) AddKey(key []byte) bool { return f.addGeneric(f.hash(key)) }
 
 // useAVX2 is a constant here, so that the compiler drops all calls to the functions
 // below.

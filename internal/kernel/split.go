@@ -12,6 +12,10 @@ type Split struct {
 	Words  []uint64
 	Blocks uint64
 	Added  uint64 // how many adds were new; here, so that Add is one call
+
+	// AddKey and ContainsKey hash keys with XXH64 if Parquets is set, and with Hash if not.
+	Parquets bool
+	Hash     func(key []byte) uint64
 }
 
 const (
@@ -99,4 +103,12 @@ func (f *Split) AddAll(hashes []uint64) (n int) {
 	}
 	f.Added += uint64(n)
 	return n
+}
+
+// hash returns the hash of a key for AddKey and ContainsKey.
+func (f *Split) hash(key []byte) uint64 {
+	if f.Parquets {
+		return XXH64(key)
+	}
+	return f.Hash(key)
 }

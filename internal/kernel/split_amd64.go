@@ -11,10 +11,10 @@ func (f *Split) Contains(h uint64) bool { return splitContains(f, h) }
 // that was so.
 func (f *Split) Add(h uint64) bool { return splitAdd(f, h) }
 
-// ContainsKey is Contains of the key's [XXH64].
+// ContainsKey is Contains of the key's hash.
 func (f *Split) ContainsKey(key []byte) bool { return splitContainsKey(f, key) }
 
-// AddKey is Add of the key's [XXH64].
+// AddKey is Add of the key's hash.
 func (f *Split) AddKey(key []byte) bool { return splitAddKey(f, key) }
 
 //go:noescape
@@ -29,11 +29,11 @@ func splitContainsKey(f *Split, key []byte) bool
 //go:noescape
 func splitAddKey(f *Split, key []byte) bool
 
-// The assembly jumps to these if there is no AVX2.
+// The assembly jumps to these if there is no AVX2, or for another hash.
 func splitContainsTwin(f *Split, h uint64) bool      { return f.containsGeneric(h) }
 func splitAddTwin(f *Split, h uint64) bool           { return f.addGeneric(h) }
-func splitContainsKeyTwin(f *Split, key []byte) bool { return f.containsGeneric(XXH64(key)) }
-func splitAddKeyTwin(f *Split, key []byte) bool      { return f.addGeneric(XXH64(key)) }
+func splitContainsKeyTwin(f *Split, key []byte) bool { return f.containsGeneric(f.hash(key)) }
+func splitAddKeyTwin(f *Split, key []byte) bool      { return f.addGeneric(f.hash(key)) }
 
 //go:noescape
 func splitContainsBatchAVX2(f *Split, hashes []uint64, found *bool)

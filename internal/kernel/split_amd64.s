@@ -269,10 +269,12 @@ done:                         \
 TEXT ·splitContainsKey(SB), NOSPLIT, $0-33
 	CMPB ·useAVX2(SB), $0
 	JEQ  twin
+	MOVQ f+0(FP), DI
+	CMPB Split_Parquets(DI), $0
+	JEQ  twin
 	MOVQ key_base+8(FP), key
 	MOVQ key_len+16(FP), rest
 	HASH(wide, short, eights, four, tail, single, done)
-	MOVQ f+0(FP), DI
 	ONE
 	PROBE
 	SETCS ret+32(FP)
@@ -285,10 +287,12 @@ twin:
 TEXT ·splitAddKey(SB), NOSPLIT, $0-33
 	CMPB ·useAVX2(SB), $0
 	JEQ  twin
+	MOVQ f+0(FP), DI
+	CMPB Split_Parquets(DI), $0
+	JEQ  twin
 	MOVQ key_base+8(FP), key
 	MOVQ key_len+16(FP), rest
 	HASH(wide, short, eights, four, tail, single, done)
-	MOVQ f+0(FP), DI
 	ONE
 	SET
 	SETCC ret+32(FP)
