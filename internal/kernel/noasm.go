@@ -2,6 +2,8 @@
 
 package kernel
 
+import "unsafe"
+
 // Contains reports whether all bits of h are set.
 func (f *Paired) Contains(h uint64) bool { return f.containsGeneric(h) }
 
@@ -35,3 +37,7 @@ func splitAddBatchAVX2(*Split, []uint64, *bool)               { panic(noAssembly
 func splitContainsBatchAVX2(*Split, []uint64, *bool)          { panic(noAssembly) }
 func splitContainsNearAVX2(*Split, []uint64, *bool)           { panic(noAssembly) }
 func splitAddNearAVX2(*Split, []uint64, *bool)                { panic(noAssembly) }
+
+const useBMI2 = false
+
+func xxh3Batch([]uint64, unsafe.Pointer, uintptr, uint64) int { panic(noAssembly) }

@@ -1,0 +1,42 @@
+package kernel
+
+import "unsafe"
+
+// XXH3-64 of many keys in one call. A call of a hash function for each key costs as
+// much as hashing 20 bytes.
+
+// MaxXXH3 is the length of the longest key that XXH3 hashes here: longer ones have an
+// algorithm of their own, in which a call no longer matters.
+const MaxXXH3 = 240
+
+// XXH3Bytes sets hashes[i] to XXH3(keys[i], seed) and returns how many keys are longer
+// than MaxXXH3: their hashes are left as they are. hashes is as long as keys. Assembly
+// cannot be preempted, so the caller passes a thousand or so at a time.
+func XXH3Bytes(hashes []uint64, keys [][]byte, seed uint64) (longer int) {
+	if useBMI2 && len(keys) > 0 {
+		return xxh3Batch(hashes[:len(keys)], unsafe.Pointer(unsafe.SliceData(keys)), unsafe.Sizeof(keys[0]), seed)
+	}
+	for i, key := range keys {
+		if len(key) > MaxXXH3 {
+			longer++
+			continue
+		}
+		hashes[i] = XXH3(key, seed)
+	}
+	return longer
+}
+
+// XXH3Strings is XXH3Bytes for strings.
+func XXH3Strings(hashes []uint64, keys []string, seed uint64) (longer int) {
+	if useBMI2 && len(keys) > 0 {
+		return xxh3Batch(hashes[:len(keys)], unsafe.Pointer(unsafe.SliceData(keys)), unsafe.Sizeof(keys[0]), seed)
+	}
+	for i, key := range keys {
+		if len(key) > MaxXXH3 {
+			longer++
+			continue
+		}
+		hashes[i] = XXH3(unsafe.Slice(unsafe.StringData(key), len(key)), seed)
+	}
+	return longer
+}
