@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/bloomery/bloom/internal/filterfile"
+	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 	"github.com/bloomery/bloom/internal/scheme"
 	"github.com/cespare/xxhash/v2"
@@ -225,14 +226,16 @@ func xxh3Of8(key, seed uint64) uint64 {
 	return h ^ h>>28
 }
 
+// fillBytes sets hashes[i] to the hash of keys[i].
 func (h *Hasher) fillBytes(hashes []uint64, keys [][]byte) {
 	seed := h.id.Key
 	switch {
 	case h.id.Algorithm == XXH3:
+		if kernel.XXH3Bytes(hashes, keys, seed) == 0 {
+			return
+		}
 		for i, key := range keys {
-			if len(key) >= 9 && len(key) <= 16 {
-				hashes[i] = xxh3Of9to16(key, seed)
-			} else {
+			if len(key) > kernel.MaxXXH3 {
 				hashes[i] = xxh3.HashSeed(key, seed)
 			}
 		}
@@ -247,8 +250,20 @@ func (h *Hasher) fillBytes(hashes []uint64, keys [][]byte) {
 	}
 }
 
+// fillStrings is fillBytes for strings.
 func (h *Hasher) fillStrings(hashes []uint64, keys []string) {
+	if h.id.Algorithm != XXH3 {
+		for i, key := range keys {
+			hashes[i] = h.slowBytes(memory.StringBytes(key))
+		}
+		return
+	}
+	if kernel.XXH3Strings(hashes, keys, h.id.Key) == 0 {
+		return
+	}
 	for i, key := range keys {
-		hashes[i] = h.HashString(key)
+		if len(key) > kernel.MaxXXH3 {
+			hashes[i] = xxh3.HashStringSeed(key, h.id.Key)
+		}
 	}
 }
