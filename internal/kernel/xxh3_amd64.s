@@ -24,7 +24,12 @@ GLOBL rrmxmx<>(SB), RODATA|NOPTR, $8
 #define left   R11 // keys still to hash
 #define step   R12 // from header to header
 #define secret R13 // words 0 to 15 of the secret, with the seed
+#define ahead  R14 // to the header whose key is prefetched, or 0 for the last keys
 #define prime  R15 // of the avalanche
+
+// How many keys ahead the keys' bytes are prefetched. Keys that lie in order in memory
+// need no prefetching; those that do not take a third of the time with it.
+#define AHEAD 16
 
 // SEEDED: bytes i to i+15 of the secret, with the seed, into the table; j is i+8.
 #define SEEDED(i, j) \
@@ -69,7 +74,7 @@ GLOBL rrmxmx<>(SB), RODATA|NOPTR, $8
 	XORSHIFT(32)
 
 // func xxh3Batch(hashes []uint64, first unsafe.Pointer, stride uintptr, seed uint64) (longer int)
-TEXT ·xxh3Batch(SB), NOSPLIT, $128-56
+TEXT ·xxh3Batch(SB), NOSPLIT, $144-56
 	MOVQ hashes_base+0(FP), hashes
 	MOVQ hashes_len+8(FP), left
 	MOVQ first+24(FP), header
@@ -77,7 +82,7 @@ TEXT ·xxh3Batch(SB), NOSPLIT, $128-56
 	MOVQ seed+40(FP), salt
 	MOVQ $0, longer+48(FP)
 	MOVQ $0x165667919e3779f9, prime
-	MOVQ SP, secret
+	LEAQ table-144(SP), secret
 	SEEDED(0, 8)
 	SEEDED(16, 24)
 	SEEDED(32, 40)
@@ -86,8 +91,16 @@ TEXT ·xxh3Batch(SB), NOSPLIT, $128-56
 	SEEDED(80, 88)
 	SEEDED(96, 104)
 	SEEDED(112, 120)
+	XORL ahead, ahead
+	MOVQ left, rest-8(SP)
+	SUBQ $AHEAD, left
+	JLE  last
+	MOVQ $AHEAD, rest-8(SP)
+	IMUL3Q $AHEAD, step, ahead
 
 next:
+	MOVQ (header)(ahead*1), AX
+	PREFETCHT0 (AX)
 	MOVQ 0(header), key
 	MOVQ 8(header), size
 	ADDQ step, header
@@ -121,6 +134,12 @@ hashed:
 skipped:
 	ADDQ $8, hashes
 	DECQ left
+	JNE  next
+	XORL ahead, ahead
+last:
+	MOVQ rest-8(SP), left
+	MOVQ $0, rest-8(SP)
+	TESTQ left, left
 	JNE  next
 	RET
 
@@ -220,6 +239,7 @@ long:
 	FOLD_SEED(-16(key)(size*1), -8(key)(size*1), xxh3Last<>+0(SB), xxh3Last<>+8(SB))
 	SUBQ $144, size
 	JCS  avalanche
+	MOVQ ahead, saved-16(SP)
 	LEAQ ·xxh3Trail(SB), R14
 trail:
 	FOLD_SEED(128(key), 136(key), 0(R14), 8(R14))
@@ -227,6 +247,7 @@ trail:
 	ADDQ $16, R14
 	SUBQ $16, size
 	JCC  trail
+	MOVQ saved-16(SP), ahead
 	JMP  avalanche
 
 tooLong:
