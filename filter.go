@@ -85,7 +85,7 @@ func (f *Filter) Add(key []byte) bool {
 	}
 	var h uint64
 	if f.isShort(key) {
-		h = xxh3Of9to16(key, f.id.Key)
+		h = kernel.XXH3Of9to16(key, f.id.Key)
 	} else {
 		h = f.Hash(key)
 	}
@@ -122,7 +122,7 @@ func (f *Filter) AddHash(h uint64) bool {
 // the key was never added.
 func (f *Filter) Contains(key []byte) bool {
 	if f.isShort(key) {
-		return f.ContainsHash(xxh3Of9to16(key, f.id.Key))
+		return f.ContainsHash(kernel.XXH3Of9to16(key, f.id.Key))
 	}
 	return f.ContainsHash(f.Hash(key))
 }

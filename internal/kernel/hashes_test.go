@@ -2,9 +2,11 @@ package kernel
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
+	"github.com/dchest/siphash"
 	"github.com/zeebo/xxh3"
 )
 
@@ -30,12 +32,29 @@ func xxh3With(seed uint64) hash {
 	}
 }
 
+func sipHashWith(k0, k1 uint64) hash {
+	return hash{
+		name:    fmt.Sprintf("SipHash, secret %#x, %#x", k0, k1),
+		longest: math.MaxInt,
+		want:    func(key []byte) uint64 { return siphash.Hash(k0, k1, key) },
+		one:     func(key []byte) uint64 { return SipHash(key, k0, k1) },
+		bytes: func(hashes []uint64, keys [][]byte) int {
+			SipHashBytes(hashes, keys, k0, k1)
+			return 0
+		},
+		strings: func(hashes []uint64, keys []string) int {
+			SipHashStrings(hashes, keys, k0, k1)
+			return 0
+		},
+	}
+}
+
 // hashesToTest are every hash with a few seeds or secrets.
 func hashesToTest(random *rand.Rand) (all []hash) {
 	for _, seed := range []uint64{0, 1, ^uint64(0), 1 << 63, 0xffffffff, random.Uint64(), random.Uint64()} {
 		all = append(all, xxh3With(seed))
 	}
-	return all
+	return append(all, sipHashWith(0, 0), sipHashWith(^uint64(0), 1), sipHashWith(random.Uint64(), random.Uint64()))
 }
 
 // untouched is what a batch must leave for a key that it does not hash.
@@ -139,5 +158,6 @@ func FuzzHashes(f *testing.F) {
 			data = data[n/2:]
 		}
 		xxh3With(k0).check(t, keys)
+		sipHashWith(k0, k1).check(t, keys)
 	})
 }

@@ -41,3 +41,7 @@ func splitAddNearAVX2(*Split, []uint64, *bool)                { panic(noAssembly
 const useBMI2 = false
 
 func xxh3Batch([]uint64, unsafe.Pointer, uintptr, uint64) int { panic(noAssembly) }
+func sipHashAVX2(*uint64, unsafe.Pointer, uintptr, *uint16, int, uint64, uint64) {
+	panic(noAssembly)
+}
+func prefetchKeys(unsafe.Pointer, uintptr, int) { panic(noAssembly) }

@@ -17,11 +17,14 @@ func XXH3Bytes(hashes []uint64, keys [][]byte, seed uint64) (longer int) {
 		return xxh3Batch(hashes[:len(keys)], unsafe.Pointer(unsafe.SliceData(keys)), unsafe.Sizeof(keys[0]), seed)
 	}
 	for i, key := range keys {
-		if len(key) > MaxXXH3 {
+		switch {
+		case len(key) > MaxXXH3:
 			longer++
-			continue
+		case len(key) >= 9 && len(key) <= 16:
+			hashes[i] = XXH3Of9to16(key, seed)
+		default:
+			hashes[i] = XXH3(key, seed)
 		}
-		hashes[i] = XXH3(key, seed)
 	}
 	return longer
 }
@@ -32,11 +35,14 @@ func XXH3Strings(hashes []uint64, keys []string, seed uint64) (longer int) {
 		return xxh3Batch(hashes[:len(keys)], unsafe.Pointer(unsafe.SliceData(keys)), unsafe.Sizeof(keys[0]), seed)
 	}
 	for i, key := range keys {
-		if len(key) > MaxXXH3 {
+		switch {
+		case len(key) > MaxXXH3:
 			longer++
-			continue
+		case len(key) >= 9 && len(key) <= 16:
+			hashes[i] = XXH3Of9to16(unsafe.Slice(unsafe.StringData(key), len(key)), seed)
+		default:
+			hashes[i] = XXH3(unsafe.Slice(unsafe.StringData(key), len(key)), seed)
 		}
-		hashes[i] = XXH3(unsafe.Slice(unsafe.StringData(key), len(key)), seed)
 	}
 	return longer
 }
