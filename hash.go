@@ -160,6 +160,11 @@ func (h *Hasher) isShort(key []byte) bool {
 	return h.id.Algorithm == XXH3 && len(key) >= 9 && len(key) <= 16
 }
 
+// inKernel reports whether the kernel hashes key and probes in one call.
+func (h *Hasher) inKernel(key []byte) bool {
+	return h.id.Algorithm == XXH3 && len(key) <= kernel.MaxXXH3
+}
+
 // slowBytes is Hash for every hash but the default.
 func (h *Hasher) slowBytes(key []byte) uint64 {
 	switch {

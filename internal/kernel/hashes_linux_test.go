@@ -51,5 +51,10 @@ func TestHashesAtPageEnds(t *testing.T) {
 				h.check(t, shifted)
 			}
 		}
+		f, twin := newPaired(3, 4), newPaired(3, 4)
+		for n := range MaxXXH3 + 1 {
+			compareKeys(t, f, twin, atBegin[n], 1)
+			compareKeys(t, f, twin, atEnd[n], 1)
+		}
 	})
 }

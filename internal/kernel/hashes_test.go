@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/dchest/siphash"
@@ -143,6 +144,43 @@ func TestHashesInGroups(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestKeysInOneCall: AddKey and ContainsKey do what Add and Contains do with the key's
+// hash, for every length and alignment.
+func TestKeysInOneCall(t *testing.T) {
+	random := rand.New(rand.NewPCG(31, 5))
+	data := randomBytes(random, 512)
+	onEachPath(t, func(t *testing.T) {
+		for _, seed := range []uint64{0, ^uint64(0), random.Uint64()} {
+			f, twin := newPaired(3, 4), newPaired(3, 4)
+			for shift := range 64 {
+				for n := range MaxXXH3 + 1 {
+					compareKeys(t, f, twin, data[shift:][:n:n], seed)
+				}
+				if shift%8 == 7 {
+					clear(f.Words)
+					clear(twin.Words)
+				}
+			}
+		}
+	})
+}
+
+// compareKeys looks key up in f, adds it and looks it up again; twin takes its hash.
+func compareKeys(t *testing.T, f, twin *Paired, key []byte, seed uint64) {
+	t.Helper()
+	h := xxh3.HashSeed(key, seed)
+	before, isNew := twin.containsGeneric(h), twin.addGeneric(h)
+	if got := f.ContainsKey(key, seed); got != before {
+		t.Fatalf("ContainsKey of %d bytes, seed %#x, before = %v, want %v", len(key), seed, got, before)
+	}
+	if got := f.AddKey(key, seed); got != isNew {
+		t.Fatalf("AddKey of %d bytes, seed %#x = %v, want %v", len(key), seed, got, isNew)
+	}
+	if !f.ContainsKey(key, seed) || !slices.Equal(f.Words, twin.Words) {
+		t.Fatalf("AddKey of %d bytes, seed %#x sets other bits than Add", len(key), seed)
+	}
 }
 
 // FuzzHashes cuts data into keys at the given lengths.

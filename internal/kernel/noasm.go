@@ -10,6 +10,12 @@ func (f *Paired) Contains(h uint64) bool { return f.containsGeneric(h) }
 // Add sets the bits of h and reports whether any of them was clear.
 func (f *Paired) Add(h uint64) bool { return f.addGeneric(h) }
 
+// ContainsKey is Contains of XXH3(key, seed). key has at most MaxXXH3 bytes.
+func (f *Paired) ContainsKey(key []byte, seed uint64) bool { return f.containsGeneric(XXH3(key, seed)) }
+
+// AddKey is Add of XXH3(key, seed). key has at most MaxXXH3 bytes.
+func (f *Paired) AddKey(key []byte, seed uint64) bool { return f.addGeneric(XXH3(key, seed)) }
+
 // Contains reports whether all bits of h are set.
 func (f *Split) Contains(h uint64) bool { return f.containsGeneric(h) }
 

@@ -18,3 +18,6 @@ var useBMI2 = cpu.X86.HasBMI2
 //
 //go:noescape
 func xxh3Batch(hashes []uint64, first unsafe.Pointer, stride uintptr, seed uint64) (longer int)
+
+// xxh3InRegisters is called by assembly only.
+func xxh3InRegisters()
