@@ -29,7 +29,7 @@ func TestBatchHashes(t *testing.T) {
 			var keys [][]byte
 			var texts []string
 			var want []uint64
-			for range random.IntN(chunk + 1) {
+			for range random.IntN(hashed + 1) {
 				n := random.IntN(301)
 				if random.IntN(50) == 0 {
 					n = random.IntN(len(data))
