@@ -2,13 +2,14 @@ package kernel
 
 // SipHash-2-4 of many keys. One round needs the result of the one before, so a single
 // key leaves most of the processor idle. In AVX2 eight keys that consist of as many words
-// are hashed side by side; keys of mixed lengths are grouped for that.
+// are hashed side by side; keys of mixed lengths are grouped for that. This file uses
+// unsafe to read slices and strings as the assembly does; the twin is siphash_generic.go.
 
 import "unsafe"
 
 const (
 	sipLanes   = 8
-	sipWindow  = 256 // keys among which groups are formed: few enough that their bytes stay in the first-level cache
+	sipWindow  = 256 // keys among which groups are formed: few enough that their bytes stay near
 	sipClasses = 32  // class c has the keys of 8c to 8c+7 bytes
 )
 

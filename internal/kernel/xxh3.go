@@ -3,7 +3,8 @@ package kernel
 import "unsafe"
 
 // XXH3-64 of many keys in one call. A call of a hash function for each key costs as
-// much as hashing 20 bytes.
+// much as hashing 20 bytes. This file uses unsafe to give the assembly the slices and
+// strings; the twin is xxh3_generic.go.
 
 // MaxXXH3 is the length of the longest key that XXH3 hashes here: longer ones have an
 // algorithm of their own, in which a call no longer matters.
@@ -11,7 +12,7 @@ const MaxXXH3 = 240
 
 // XXH3Bytes sets hashes[i] to XXH3(keys[i], seed) and returns how many keys are longer
 // than MaxXXH3: their hashes are left as they are. hashes is as long as keys. Assembly
-// cannot be preempted, so the caller passes a thousand or so at a time.
+// cannot be preempted, so the caller passes some thousands at a time.
 func XXH3Bytes(hashes []uint64, keys [][]byte, seed uint64) (longer int) {
 	if useBMI2 && len(keys) > 0 {
 		return xxh3Batch(hashes[:len(keys)], unsafe.Pointer(unsafe.SliceData(keys)), unsafe.Sizeof(keys[0]), seed)
