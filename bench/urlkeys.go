@@ -5,6 +5,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"runtime"
+	"strings"
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/kernel"
@@ -122,12 +123,7 @@ func verdict(hashes, many, keyed float64, n uint64) string {
 
 func writeLinesOf(out io.Writer, header string, rows []string) {
 	fmt.Fprintln(out, header)
-	for _, c := range header {
-		if c == '|' {
-			fmt.Fprint(out, "|---")
-		}
-	}
-	fmt.Fprintln(out)
+	fmt.Fprintln(out, strings.Repeat("|---", strings.Count(header, "|")-1)+"|")
 	for _, row := range rows {
 		fmt.Fprintln(out, row)
 	}

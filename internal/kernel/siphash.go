@@ -97,17 +97,23 @@ func sipHashWindow(hashes []uint64, first unsafe.Pointer, step uintptr, k0, k1 u
 	for i := range hashes {
 		count[classOf(i)]++
 	}
-	// The order of the keys by class. A group that is not full repeats its last key.
+	// The order of the keys by class. A group that is not full repeats its last key; one or
+	// two keys are not worth a group.
 	var order [sipWindow + sipClasses*(sipLanes-1)]uint16
-	var next [sipClasses]int16
+	var next, end [sipClasses]int16
 	groups := int16(0)
 	for c := 1; c < sipClasses; c++ {
 		next[c] = groups * sipLanes
-		groups += (count[c] + sipLanes - 1) / sipLanes
+		groups += count[c] / sipLanes
+		end[c] = groups * sipLanes
+		if count[c]%sipLanes >= 3 {
+			groups++
+			end[c] += count[c] % sipLanes
+		}
 	}
 	for i := range hashes {
 		c := classOf(i)
-		if c == 0 {
+		if next[c] == end[c] { // always in class 0
 			one(i)
 			continue
 		}

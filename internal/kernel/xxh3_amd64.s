@@ -283,7 +283,7 @@ GLOBL xxh3Last<>(SB), RODATA|NOPTR, $16
 
 // func xxh3InRegisters()
 // Assembly calls it to hash a single key of at most 240 bytes: key, size and salt -> h.
-// Uses AX, BX, DX, R14 and R15.
+// Uses AX, BX, DX, DI, R14 and R15.
 TEXT ·xxh3InRegisters(SB), NOSPLIT, $0-0
 	MOVQ $0x165667919e3779f9, prime
 	CMPQ size, $16
