@@ -23,7 +23,7 @@ RACETIME  ?= 40m#     the same with the race detector, which is several times sl
 # The stages of `make test` run in order, even with -j, so that their outputs do not
 # mix.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all tools compiler redis node npm chromium fmt vet 32-bit unit race purego browser browser-all screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-keys bench-cuckoo bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all tools compiler redis node npm chromium fmt vet 32-bit unit race purego browser browser-all screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-keys bench-cuckoo bench-counting bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -83,7 +83,7 @@ vet:
 # NOTRACED are tests of these packages that use one goroutine, or repeat the same steps
 # thousands of times, and would take longest. make race-all runs them.
 RACED    = ./store/redisstore ./server ./store . ./classic ./cmd/bloomery ./internal/filterfile ./internal/kernel ./internal/lines ./internal/memory ./redisbloom
-NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick|RestoreIsGranted|TrackingTable|HalfClosed|^TestModel$$|FullFileSystem|LoadSyncs|LoadInPieces|PushPull|^TestResume$$|LocalInDirectory/none|^TestWriteLive$$|ChunkLost|ClusterDown|TestChunks$$|Refusals|GatewayWithout|LoadDamaged|DirectoryLost|TestStore$$/Single|TestStore$$/Cluster,|CuckooRate|CuckooModel|CountersBatch|APIEventTime
+NOTRACED ?= Growing(Few)?$$|EveryByte|Plan|Vectors|Pinned|ReportEstimates|JavaBitSet|LayersFitInto|UpdateDiskFails|Truncated|WindowBurst|PowerCuts|Faults|BitFlips|Repair$$|Script|AccountsAreTrue|WindowVerbs|MergeCuts|GrowthIsReplayed|RandomIsUniform|Checkpoints$$|RateGrid|Image$$|UsageAtRandom|RoomByBits|Taken$$|WindowModel|ScalableModel|ExceptionsModel|UpdatePowerFails|UpdateMarks|IntegersOf|KindsDamaged|Damage$$|ExampleScalable|Gauge$$|CheckForeignFiles|Modular|Placement|LocalInMemory/Memory|CountingModel|IsAsIfInOrder|RoundTrip$$|TestSets$$|ReportSamples|SaveLoadOpen|WindowForgets|DCSO|ScalableCompact|UpdateKilled|SparseFile|WindowRefuses|DamagedLog|SearchIsQuick|RestoreIsGranted|TrackingTable|HalfClosed|^TestModel$$|FullFileSystem|LoadSyncs|LoadInPieces|PushPull|^TestResume$$|LocalInDirectory/none|^TestWriteLive$$|ChunkLost|ClusterDown|TestChunks$$|Refusals|GatewayWithout|LoadDamaged|DirectoryLost|TestStore$$/Single|TestStore$$/Cluster,|CuckooRate|CuckooModel|RemovalModel|RemoveMany|CountersBatch|APIEventTime
 
 # TWINS are the packages that run different code without assembly, themselves or in a
 # package they import.
@@ -118,7 +118,8 @@ browser: chromium ## tests what browsers run, in Chromium, which it installs
 # SLOWPAGES are the tests that look at every page in each width, theme and language, those
 # that a busy machine fails, as they count frames, and those that take longest.
 SLOWPAGES = EveryPage|Accessible|ConsolePictures|Frames|TenThousand|^TestGolden$$
-browser-all: chromium npm ## runs all tests of pages: also axe-core on each, frames a second, ten thousand filters, every golden file
+browser-all: chromium node npm ## runs all tests of pages: also axe-core on each, frames a second, ten thousand filters, every golden file, 30,000 damaged ones
+	@$(GO) test ./web -run 'TestHostile$$' -hostile 30000 -count 1 -v
 	@cd web/browser && $(GO) test -count 1 -timeout $(TIMEOUT) -v ./...
 
 screenshots: chromium ## draws the pictures of the pages in docs/
@@ -177,6 +178,9 @@ bench-keys: ## measures what hashing keys of 16 to 100 bytes costs, also at 1e8 
 
 bench-cuckoo: ## compares Cuckoo with other cuckoo filters, and with Counting
 	@cd bench && $(GO) run . -only cuckoo $(BENCHFLAGS)
+
+bench-counting: ## compares Counting with Filter, and with the least that its counters can cost
+	@cd bench && $(GO) run . -only counting $(BENCHFLAGS)
 
 bench-bulk: ## compares Bulk with batches of adds, for a billion keys: needs 8 GB of free memory
 	@cd bench && $(GO) run . -only bulk $(BENCHFLAGS)

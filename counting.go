@@ -14,7 +14,8 @@ import (
 // Counting is a [Filter] from which keys can be removed: each bit is a counter of four
 // bits, so it takes four times the memory (Fan, Cao, Almeida and Broder 2000). Adding a
 // key increments its k counters, removing it decrements them, and a key is found if
-// none of them is zero.
+// none of them is zero. A [Cuckoo] takes less memory, at a rate that cannot be chosen; its
+// comment says when to take which.
 //
 // Two things can go wrong with such a filter.
 //
@@ -203,6 +204,30 @@ func (f *Counting) addBatch(hashes []uint64, isNew []bool) int {
 	f.keepAlive()
 	f.added += uint64(n)
 	f.live += uint64(len(hashes))
+	return n
+}
+
+// RemoveMany removes the keys in order, each once, and returns how many it removed; the
+// others were refused. removed, if not nil, must be as long as keys and receives the answer
+// of [Counting.Remove] for each.
+func (f *Counting) RemoveMany(keys [][]byte, removed []bool) int {
+	return f.hashMany(keys, removed, f.removeBatch)
+}
+
+// RemoveStrings is RemoveMany for strings.
+func (f *Counting) RemoveStrings(keys []string, removed []bool) int {
+	return f.hashStrings(keys, removed, f.removeBatch)
+}
+
+// RemoveHashes is RemoveMany for hashed keys; see [Filter.AddHash].
+func (f *Counting) RemoveHashes(hashes []uint64, removed []bool) int {
+	return inParts(hashes, removed, f.removeBatch)
+}
+
+func (f *Counting) removeBatch(hashes []uint64, removed []bool) int {
+	n := f.counters.RemoveBatch(hashes, removed)
+	f.keepAlive()
+	f.live -= min(f.live, uint64(n)) // see RemoveHash
 	return n
 }
 

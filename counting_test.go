@@ -3,6 +3,7 @@ package bloom_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/bits"
 	"slices"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/bloomery/bloom"
 	"github.com/bloomery/bloom/internal/kernel"
-	"github.com/bloomery/bloom/internal/long"
 	"pgregory.net/rapid"
 )
 
@@ -378,90 +378,13 @@ func TestCountingNoAllocations(t *testing.T) {
 		"ContainsMany":    func() { f.ContainsMany(keys, answers) },
 		"ContainsStrings": func() { f.ContainsStrings(texts, nil) },
 		"ContainsHashes":  func() { f.ContainsHashes(hashes, nil) },
+		"RemoveMany":      func() { f.RemoveMany(keys, answers) },
+		"RemoveHashes":    func() { f.RemoveHashes(hashes, nil) },
 	} {
 		if n := testing.AllocsPerRun(1000, call); n != 0 && !raceEnabled {
 			t.Errorf("%s allocates %v times", name, n)
 		}
 	}
-}
-
-// TestCountingRates is TestRateGrid's three tests, on filters that have seen half
-// as many keys again, which were removed.
-func TestCountingRates(t *testing.T) {
-	long.Test(t)
-	var jobs []*rateJob
-	for i, p := range []float64{1e-1, 1e-2, 1e-3, 1e-4} {
-		if raceEnabled && i != 1 { // one goroutine; the rest would only be slow
-			continue
-		}
-		for k, n := range []uint64{1, 10, 1e3, 3e4} {
-			plan, err := bloom.Config{Keys: n, Rate: p}.PlanCounting()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if plan.Rate > p {
-				t.Errorf("n %d, p %g: the plan's rate is %g", n, p, plan.Rate)
-			}
-			j := &rateJob{plan: plan, shape: keyShapes[(i+k)%3], hash: hashChoices[(i+2*k)%3]}
-			j.prepare(false, plan.Rate >= p/100)
-			jobs = append(jobs, j)
-		}
-	}
-	for _, j := range jobs {
-		if err := j.runCounting(); err != nil {
-			t.Fatalf("%v: %v", j, err)
-		}
-		if j.lost != 0 {
-			t.Errorf("seed %d, %v: %d added keys were not found, or removed ones were found too often", rateSeed, j, j.lost)
-		}
-		if z := j.fromBits(); !(math.Abs(z) <= maxSigmas) {
-			t.Errorf("seed %d, %v: %d of %d strangers found, the counters say %.1f: %+.1f sigma", rateSeed, j, j.found, j.probes, j.expected, z)
-		}
-		if !j.agreesWithPlan() {
-			t.Errorf("seed %d, %v: rate from the counters of %d filters %.6g ± %.2g, plan %.6g: %+.1f standard errors", rateSeed, j, j.sets, j.bits.mean, j.bits.standardError(), j.plan.Rate, j.fromPlan())
-		}
-	}
-	reportWorst(t, jobs)
-}
-
-// runCounting is run for a Counting. Keys n to 3n/2 are added between the others
-// and removed.
-func (j *rateJob) runCounting() error {
-	var batch keyBatch
-	for set := range uint64(j.sets) {
-		c := bloom.Config{Keys: j.plan.Keys, Bits: j.plan.Bits, Probes: j.plan.Probes}
-		j.hash.set(&c, set)
-		f, err := c.NewCounting()
-		if err != nil {
-			return err
-		}
-		n, removed := c.Keys, c.Keys+(c.Keys+1)/2
-		batch.each(j.shape, set, 0, n/2, func(keys [][]byte) { f.AddMany(keys, nil) })
-		batch.each(j.shape, set, n, removed, func(keys [][]byte) { f.AddMany(keys, nil) })
-		batch.each(j.shape, set, n/2, n, func(keys [][]byte) { f.AddMany(keys, nil) })
-		batch.each(j.shape, set, n, removed, func(keys [][]byte) {
-			for _, key := range keys {
-				if !f.Remove(key) {
-					j.lost++
-				}
-			}
-		})
-		batch.each(j.shape, set, 0, n, func(keys [][]byte) { j.lost += len(keys) - f.ContainsMany(keys, nil) })
-		rate := f.Report().Rate
-		j.bits.add(rate)
-		if set == 0 {
-			j.probes = max(uint64(math.Ceil(100/rate)), j.minProbes)
-			if j.probes > j.maxProbes {
-				j.probes = 0
-			}
-			j.expected = rate * float64(j.probes)
-			batch.each(j.shape, set, n, n+j.probes, func(keys [][]byte) { j.found += f.ContainsMany(keys, nil) })
-		}
-		if err := f.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // countingModel is a Counting with the exact multiset of its keys.
@@ -499,7 +422,11 @@ func (m *countingModel) check(t *rapid.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	counted := mustCount(t, countingModelConfig)
 	for key, times := range m.times {
+		for range times {
+			counted.AddString(key)
+		}
 		if times > 0 {
 			exact.AddString(key)
 			if !m.filter.ContainsString(key) {
@@ -521,6 +448,9 @@ func (m *countingModel) check(t *rapid.T) {
 	if m.filter.Saturated() == 0 {
 		if !got.Equal(exact) {
 			t.Fatal("no counter is saturated, and Filter has other bits than a Filter with the same keys")
+		}
+		if !m.filter.Equal(counted) {
+			t.Fatal("no counter is saturated, and some differ from those of the same keys")
 		}
 	} else if union := got.Clone(); union.Union(exact) != nil || !union.Equal(got) {
 		t.Fatal("Filter lacks bits that a Filter with the same keys has")
@@ -555,6 +485,18 @@ func TestCountingModel(t *testing.T) {
 					m.times[key]--
 				} else if !m.filter.Equal(before) {
 					t.Fatal("a refused removal changed the filter")
+				}
+			},
+			"Remove many": func(t *rapid.T) {
+				var keys []string
+				for _, key := range slices.Sorted(maps.Keys(m.times)) {
+					if m.times[key] > 0 && len(keys) < 100 {
+						keys = append(keys, key)
+						m.times[key]--
+					}
+				}
+				if n := m.filter.RemoveStrings(keys, nil); n != len(keys) {
+					t.Fatalf("of %d keys that are in only %d can be removed", len(keys), n)
 				}
 			},
 			"Union": func(t *rapid.T) {

@@ -123,7 +123,12 @@ func TestCuckooRates(t *testing.T) {
 			if raceEnabled { // one goroutine; the rest would only be slow
 				j.sets = 30
 			}
-			if err := j.runCuckoo(tt.config); err != nil {
+			err = j.runChurned(func(c bloom.Config) (removable, error) {
+				config := tt.config
+				config.Secret = c.Secret
+				return config.New()
+			})
+			if err != nil {
 				t.Fatal(err)
 			}
 			if j.lost != 0 {
@@ -147,49 +152,4 @@ func TestCuckooRates(t *testing.T) {
 			t.Logf("%d filters: from the plan %+.1f, from the slots %+.1f", j.sets, j.fromPlan(), j.fromBits())
 		})
 	}
-}
-
-// runCuckoo is run for a Cuckoo. Keys 0 to 10n are added, each of them is removed when it is
-// n keys old, and n are left.
-func (j *rateJob) runCuckoo(config bloom.CuckooConfig) error {
-	var batch, old keyBatch
-	n := j.plan.Keys
-	for set := range uint64(j.sets) {
-		var c bloom.Config
-		j.hash.set(&c, set)
-		config.Secret = c.Secret
-		f, err := config.New()
-		if err != nil {
-			return err
-		}
-		remove := func(keys [][]byte) {
-			for _, key := range keys {
-				if !f.Remove(key) {
-					j.lost++
-				}
-			}
-		}
-		step := max(n/10, 1)
-		for at := uint64(0); at < 11*n; at += step {
-			if at >= n {
-				old.each(j.shape, set, at-n, at-n+step, remove)
-			}
-			batch.each(j.shape, set, at, at+step, func(keys [][]byte) { f.AddMany(keys, nil) })
-		}
-		if f.Err() != nil || f.Len() != n {
-			return fmt.Errorf("%d keys of %d, %w", f.Len(), n, f.Err())
-		}
-		batch.each(j.shape, set, 10*n, 11*n, func(keys [][]byte) { j.lost += len(keys) - f.ContainsMany(keys, nil) })
-		rate := f.Report().Rate
-		j.bits.add(rate)
-		if set == 0 {
-			j.probes = min(max(uint64(math.Ceil(100/rate)), j.minProbes), j.maxProbes)
-			j.expected = rate * float64(j.probes)
-			batch.each(j.shape, set, 11*n, 11*n+j.probes, func(keys [][]byte) { j.found += f.ContainsMany(keys, nil) })
-		}
-		if err := f.Close(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/bits"
+	"reflect"
 	"slices"
 
 	"github.com/bloomery/bloom/internal/elementary"
@@ -78,13 +79,16 @@ func newCuckooRoom(slots uint64) (room cuckooRoom, err error) {
 	return room, err
 }
 
-// cuckooTakes returns how many bytes of memory that many slots take.
+// cuckooPlace is what a layer takes in the lists of layers, which double when they are full.
+var cuckooPlace = 2 * uint64(reflect.TypeFor[kernel.Cuckoo]().Size()+reflect.TypeFor[cuckooRoom]().Size())
+
+// cuckooTakes returns how many bytes of memory a layer of that many slots takes.
 func cuckooTakes(slots uint64) uint64 {
 	words := (slots + 7) / 8
 	if slots < mappedSlots {
-		return memory.Allocated(8 * words)
+		return cuckooPlace + memory.Allocated(8*words)
 	}
-	return memory.Taken(words)
+	return cuckooPlace + memory.Taken(words)
 }
 
 // release gives back what Grant gave for that many slots.

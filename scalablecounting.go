@@ -360,6 +360,37 @@ func (s *countedSieve) addFound(i int, layer *Counting) {
 	layer.addBatch(s.found[:n], s.answers[:n])
 }
 
+// RemoveMany removes the keys in order, each once; see [Counting.RemoveMany].
+func (f *ScalableCounting) RemoveMany(keys [][]byte, removed []bool) int {
+	return f.hashMany(keys, removed, f.removeBatch)
+}
+
+// RemoveStrings is RemoveMany for strings.
+func (f *ScalableCounting) RemoveStrings(keys []string, removed []bool) int {
+	return f.hashStrings(keys, removed, f.removeBatch)
+}
+
+// RemoveHashes is RemoveMany for hashed keys; see [Filter.AddHash].
+func (f *ScalableCounting) RemoveHashes(hashes []uint64, removed []bool) int {
+	return inParts(hashes, removed, f.removeBatch)
+}
+
+// removeBatch looks keys up first, as Cuckoo's does. Layer by layer would be another order:
+// a layer that is empty is dropped at once, with counters that are stuck.
+func (f *ScalableCounting) removeBatch(hashes []uint64, removed []bool) (count int) {
+	for len(hashes) > 0 {
+		n := min(len(hashes), ahead)
+		f.containsBatch(hashes[:n], removed[:n])
+		for i, h := range hashes[:n] {
+			if removed[i] = f.RemoveHash(h); removed[i] {
+				count++
+			}
+		}
+		hashes, removed = hashes[n:], removed[n:]
+	}
+	return count
+}
+
 // ContainsMany is Contains for many keys; see [Filter.ContainsMany].
 func (f *ScalableCounting) ContainsMany(keys [][]byte, found []bool) int {
 	return f.hashMany(keys, found, f.containsBatch)

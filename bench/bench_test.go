@@ -60,6 +60,12 @@ func TestTouch(t *testing.T) {
 	if want := touchOneGo(memory, 800, hashes[:1000]); got != want {
 		t.Errorf("touchOne = %#x, want %#x", got, want)
 	}
+	for groups, touch := range map[int]func(*byte, uint64, *uint64, int) uint64{1: touchGroup, 2: touchGroups} {
+		got := touch(&memory[0], 25, &hashes[0], 1000)
+		if want := touchGroupsGo(memory, 25, hashes[:1000], groups); got != want {
+			t.Errorf("the touch of %d groups is %#x, want %#x", groups, got, want)
+		}
+	}
 	for i := range memory {
 		memory[i] = 0
 	}
@@ -69,6 +75,13 @@ func TestTouch(t *testing.T) {
 	touchTwoGo(twin, 100, hashes[:40])
 	if !slices.Equal(memory, twin) {
 		t.Error("touchTwo touches other lines than touchTwoGo")
+	}
+	clear(memory)
+	clear(twin)
+	touchGroupsToWrite(&memory[0], 25, &hashes[0], 40)
+	touchGroupsToWriteGo(twin, 25, hashes[:40])
+	if !slices.Equal(memory, twin) {
+		t.Error("touchGroupsToWrite touches other lines than touchGroupsToWriteGo")
 	}
 }
 

@@ -61,10 +61,20 @@ func ourCuckoo(n uint64, name string, c bloom.CuckooConfig, batch bool) *remover
 		func(key []byte) bool { return f.Insert(key) == nil }, f.Contains, f.Remove)
 	if batch {
 		r.name += ", batch"
-		r.add = func(keys [][]byte) { f.AddMany(keys, nil) }
-		r.count = func(keys [][]byte) int { return f.ContainsMany(keys, nil) }
+		r.inBatches(f)
 	}
 	return r
+}
+
+// inBatches replaces the loops over calls of one key by calls of many.
+func (r *remover) inBatches(f interface {
+	AddMany(keys [][]byte, isNew []bool) int
+	ContainsMany(keys [][]byte, found []bool) int
+	RemoveMany(keys [][]byte, removed []bool) int
+}) {
+	r.add = func(keys [][]byte) { f.AddMany(keys, nil) }
+	r.count = func(keys [][]byte) int { return f.ContainsMany(keys, nil) }
+	r.remove = func(keys [][]byte) { f.RemoveMany(keys, nil) }
 }
 
 // The shape of most cuckoo filters: four slots of a byte in a bucket, and up to 500 moves.
@@ -87,19 +97,36 @@ func cuckooRivals(n uint64) []*remover {
 	return all
 }
 
-// removers are our filters from which keys can be removed, for n keys.
-func removers(n uint64) []*remover {
-	two := ourCuckoo(n, "Cuckoo, RedisBloom's defaults", bloom.CuckooConfig{}, true)
-	four := ourCuckoo(n, "Cuckoo, 4 slots, 500 moves", fourSlots, true)
-	all := []*remover{two, four}
-	for _, p := range []float64{0.03, 0.01} {
+// removers are our filters from which keys can be removed, for n keys: Cuckoo in two shapes,
+// each before a Counting of the rate that it has then.
+func removers(n uint64) (all []*remover) {
+	for _, shape := range []struct {
+		name   string
+		config bloom.CuckooConfig
+	}{
+		{"Cuckoo, RedisBloom's defaults", bloom.CuckooConfig{}},
+		{"Cuckoo, 4 slots, 500 moves", fourSlots},
+	} {
+		p := cuckooRate(n, shape.config)
 		f := must(bloom.NewCounting(n, p))
-		r := oneByOne(fmt.Sprintf("Counting, p = %g, batch", p), func() float64 { return 8 * float64(f.Bytes()) }, f.Add, f.Contains, f.Remove)
-		r.add = func(keys [][]byte) { f.AddMany(keys, nil) }
-		r.count = func(keys [][]byte) int { return f.ContainsMany(keys, nil) }
-		all = append(all, r)
+		counting := &remover{name: fmt.Sprintf("Counting, p = %.4f", p), bits: func() float64 { return 8 * float64(f.Bytes()) }}
+		counting.inBatches(f)
+		all = append(all, ourCuckoo(n, shape.name, shape.config, true), counting)
 	}
 	return all
+}
+
+// cuckooRate is the rate of a Cuckoo with n keys.
+func cuckooRate(n uint64, c bloom.CuckooConfig) float64 {
+	c.Keys = n
+	f := must(c.New())
+	defer f.Close()
+	var keys material
+	for from := uint64(0); from < n; from += chunkKeys {
+		keys.set(hashed, span(prefillIDs+from, min(chunkKeys, n-from)))
+		f.AddHashes(keys.hashes, nil)
+	}
+	return f.Report().Rate
 }
 
 // compareRemovers measures contenders with n keys in each.
@@ -151,36 +178,49 @@ func compareRemovers(n uint64, rounds int, all []*remover) {
 
 // writeCuckoo compares Cuckoo with the cuckoo filters of others, and with Counting.
 func writeCuckoo(out io.Writer, opt options) {
-	for _, part := range []struct {
-		head string
-		make func(n uint64) []*remover
-	}{
-		{"Cuckoo filters of a byte per slot. In brackets: how many times as long as Cuckoo, one key at a time / in a batch.", cuckooRivals},
-		{"Filters from which keys can be removed.", removers},
-	} {
-		fmt.Fprintf(out, "%s Nanoseconds per 16-byte key, CPU time of one core, medians of interleaved rounds.\n\n", part.head)
-		fmt.Fprintf(out, "| n | filter | bits per key | rate | add | hit | miss | delete |\n|---|---|---|---|---|---|---|---|\n")
-		for _, n := range opt.sizesOr(1e5, 1e7) {
-			all := part.make(n)
-			compareRemovers(n, opt.rounds, all)
-			for i, r := range all {
-				fmt.Fprintf(out, "| %s | %s | %.1f | %.2f%% |", sizeName(n), r.name, r.bits()/float64(n), 100*r.rate)
-				for s := range removerSteps {
-					ns := median(r.times[s].cpu)
-					fmt.Fprintf(out, " %s%s |", significant(ns), removerRatio(all, i, s, ns))
+	removerHead(out, "Cuckoo filters of a byte per slot. In brackets: how many times as long as Cuckoo, one key at a time / in a batch.")
+	for _, n := range opt.sizesOr(1e5, 1e7) {
+		all := cuckooRivals(n)
+		compareRemovers(n, opt.rounds, all)
+		for i, r := range all {
+			r.write(out, n, func(figure func(*remover) float64, memory bool) string {
+				if i < 2 || memory {
+					return ""
 				}
-				fmt.Fprintln(out)
-			}
+				return fmt.Sprintf(" (%sx / %sx)", significant(figure(r)/figure(all[0])), significant(figure(r)/figure(all[1])))
+			})
 		}
-		fmt.Fprintln(out)
 	}
+	fmt.Fprintln(out)
+	removerHead(out, "Filters from which keys can be removed, in batches. In brackets: the share of what a Counting of the same rate takes, the row below.")
+	for _, n := range opt.sizesOr(1e5, 1_900_000, 1e7) {
+		all := removers(n)
+		compareRemovers(n, opt.rounds, all)
+		for i, r := range all {
+			r.write(out, n, func(figure func(*remover) float64, _ bool) string {
+				if i%2 == 1 {
+					return ""
+				}
+				return fmt.Sprintf(" (%.2fx)", figure(r)/figure(all[i+1]))
+			})
+		}
+	}
+	fmt.Fprintln(out)
 }
 
-// removerRatio is the text in brackets: only for the filters of others.
-func removerRatio(all []*remover, i, step int, ns float64) string {
-	if all[0].name != "Cuckoo" || i < 2 {
-		return ""
+func removerHead(out io.Writer, head string) {
+	fmt.Fprintf(out, "%s Nanoseconds per 16-byte key, CPU time of one core, medians of interleaved rounds.\n\n", head)
+	fmt.Fprintf(out, "| n | filter | bits per key | rate | add | hit | miss | delete |\n|---|---|---|---|---|---|---|---|\n")
+}
+
+// write writes the filter's row. ratio returns the text in brackets for a figure, which may
+// be that of the memory.
+func (r *remover) write(out io.Writer, n uint64, ratio func(figure func(*remover) float64, memory bool) string) {
+	bits := func(r *remover) float64 { return r.bits() }
+	fmt.Fprintf(out, "| %s | %s | %.1f%s | %.2f%% |", sizeName(n), r.name, r.bits()/float64(n), ratio(bits, true), 100*r.rate)
+	for s := range removerSteps {
+		ns := func(r *remover) float64 { return median(r.times[s].cpu) }
+		fmt.Fprintf(out, " %s%s |", significant(ns(r)), ratio(ns, false))
 	}
-	ratio := func(ours *remover) string { return significant(ns/median(ours.times[step].cpu)) + "x" }
-	return fmt.Sprintf(" (%s / %s)", ratio(all[0]), ratio(all[1]))
+	fmt.Fprintln(out)
 }

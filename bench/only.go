@@ -18,6 +18,8 @@ func writeOnly(out io.Writer, only string, opt options) {
 		writeKeys(out, opt)
 	case "cuckoo":
 		writeCuckoo(out, opt)
+	case "counting":
+		writeCounting(out, opt)
 	case "bulk":
 		writeBulk(out, opt)
 	}

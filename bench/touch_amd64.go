@@ -14,3 +14,19 @@ func touchOne(memory *byte, lines uint64, hashes *uint64, n int) uint64
 //
 //go:noescape
 func touchTwo(memory *byte, blocks uint64, hashes *uint64, n int)
+
+// touchGroup is touchGroupsGo over one group of n hashes. It also reads the next touchAhead
+// hashes, as do the others.
+//
+//go:noescape
+func touchGroup(memory *byte, blocks uint64, hashes *uint64, n int) uint64
+
+// touchGroups is touchGroupsGo over both groups.
+//
+//go:noescape
+func touchGroups(memory *byte, blocks uint64, hashes *uint64, n int) uint64
+
+// touchGroupsToWrite is touchGroupsToWriteGo.
+//
+//go:noescape
+func touchGroupsToWrite(memory *byte, blocks uint64, hashes *uint64, n int)

@@ -16,3 +16,15 @@ func touchOne(memory *byte, lines uint64, hashes *uint64, n int) uint64 {
 func touchTwo(memory *byte, blocks uint64, hashes *uint64, n int) {
 	touchTwoGo(unsafe.Slice(memory, blocks*blockBytes), blocks, unsafe.Slice(hashes, n))
 }
+
+func touchGroup(memory *byte, blocks uint64, hashes *uint64, n int) uint64 {
+	return touchGroupsGo(unsafe.Slice(memory, blocks*countersBytes), blocks, unsafe.Slice(hashes, n), 1)
+}
+
+func touchGroups(memory *byte, blocks uint64, hashes *uint64, n int) uint64 {
+	return touchGroupsGo(unsafe.Slice(memory, blocks*countersBytes), blocks, unsafe.Slice(hashes, n), 2)
+}
+
+func touchGroupsToWrite(memory *byte, blocks uint64, hashes *uint64, n int) {
+	touchGroupsToWriteGo(unsafe.Slice(memory, blocks*countersBytes), blocks, unsafe.Slice(hashes, n))
+}

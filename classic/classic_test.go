@@ -1,9 +1,11 @@
 package classic_test
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"math"
 	"slices"
 	"strings"
@@ -504,4 +506,25 @@ func mix(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
+}
+
+// TestUnknownScheme is a bug's test: a file of a scheme that this version does not know was
+// read as one of our own scheme, and most of its keys were then missing.
+func TestUnknownScheme(t *testing.T) {
+	f, err := classic.Config{Keys: 100, Rate: 0.01}.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var file bytes.Buffer
+	if _, err := f.WriteTo(&file); err != nil {
+		t.Fatal(err)
+	}
+	for _, number := range []uint32{16, 17, 1<<16 - 1} {
+		b := bytes.Clone(file.Bytes())
+		binary.LittleEndian.PutUint32(b[12:], number)
+		binary.LittleEndian.PutUint32(b[4092:], crc32.Checksum(b[:4092], crc32.MakeTable(crc32.Castagnoli)))
+		if _, err := classic.Read(bytes.NewReader(b), 1<<20); !errors.Is(err, bloom.ErrVersion) {
+			t.Errorf("scheme %d: %v, want ErrVersion", number, err)
+		}
+	}
 }

@@ -77,6 +77,9 @@ func from(s *filterfile.File, known []Scheme) (*Filter, error) {
 		meta = maps.Clone(meta)
 		delete(meta, schemeMeta)
 	}
+	if !ok {
+		return nil, fmt.Errorf("%w: scheme %d is unknown", bloom.ErrVersion, s.Scheme)
+	}
 	e := s.Sections[0]
 	if err := rule.fits(e.Blocks, int(e.Probes)); err != nil {
 		return nil, fmt.Errorf("%w: %w", bloom.ErrFormat, err)

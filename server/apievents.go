@@ -60,11 +60,11 @@ type shownFilter struct {
 }
 
 // keyCounts are counts of the keys of a filter, while a stream shows it.
-type keyCounts struct{ fresh, seen, found, absent atomic.Int64 }
+type keyCounts struct{ fresh, seen, found, absent, removed, refused atomic.Int64 }
 
 // countKeys adds the answers of a run to the counts of a filter that a stream shows.
 // While there is no stream it costs a load.
-func (s *Server) countKeys(name []byte, answers []bool, adds bool) {
+func (s *Server) countKeys(name []byte, answers []bool, kind runKind) {
 	watched := s.watched.Load()
 	if watched == nil {
 		return
@@ -80,8 +80,11 @@ func (s *Server) countKeys(name []byte, answers []bool, adds bool) {
 		}
 	}
 	to, other := &counts.fresh, &counts.seen
-	if !adds {
+	switch {
+	case kind.isLookup():
 		to, other = &counts.found, &counts.absent
+	case kind.isRemoval():
+		to, other = &counts.removed, &counts.refused
 	}
 	to.Add(yes)
 	other.Add(int64(len(answers)) - yes)
@@ -240,6 +243,7 @@ func (p *looker) rowNow(name string, counts *keyCounts) (filterJSON, bool) {
 	}
 	row.Counted = true
 	row.KeysNew, row.KeysSeen, row.KeysFound, row.KeysAbsent = counts.fresh.Load(), counts.seen.Load(), counts.found.Load(), counts.absent.Load()
+	row.KeysRemoved, row.KeysRefused = counts.removed.Load(), counts.refused.Load()
 	return row, true
 }
 

@@ -41,7 +41,7 @@ func TestAPIEvents(t *testing.T) {
 	a := newAPI(t, Config{})
 	addr := a.server.httpOf(t)
 	w := connect(t, a.addr)
-	w.expect(t, "BF.RESERVE one 0.01 1000", "+OK\r\n")
+	w.expect(t, "BF.RESERVE one 0.01 1000 LAYOUT COUNTING PUBLIC", "+OK\r\n")
 	w.expect(t, "BF.RESERVE other 0.01 1000", "+OK\r\n")
 	events, conn, code := openStream(t, addr, "?filter=one&filter=none&filter=one")
 	if code != 200 {
@@ -56,6 +56,7 @@ func TestAPIEvents(t *testing.T) {
 		t.Errorf("the first event is %+v", first)
 	}
 	w.expect(t, "BF.MADD one a b c a", "*4\r\n:1\r\n:1\r\n:1\r\n:0\r\n")
+	w.expect(t, "BF.MDEL one a z", "*2\r\n:1\r\n:0\r\n")
 	w.expect(t, "BF.ADD other x", ":1\r\n")
 	w.expect(t, "BF.MEXISTS one a x y", "*3\r\n:1\r\n:0\r\n:0\r\n")
 	for end := time.Now().Add(10 * time.Second); ; {
@@ -65,8 +66,8 @@ func TestAPIEvents(t *testing.T) {
 			if len(e.Filters) != 1 || string(row.Name) != "one" {
 				t.Fatalf("%+v: want only the filter that is shown", e.Filters)
 			}
-			if row.Items == 3 && row.KeysNew == 3 && row.KeysSeen == 1 && row.KeysFound == 1 && row.KeysAbsent == 2 && *row.Fill > 0 &&
-				e.Totals.KeysNew == 4 && e.Totals.Commands >= 5 {
+			if row.Items == 3 && row.KeysNew == 3 && row.KeysSeen == 1 && row.KeysFound == 1 && row.KeysAbsent == 2 && row.KeysRemoved == 1 && row.KeysRefused == 1 && *row.Fill > 0 &&
+				e.Totals.KeysNew == 4 && e.Totals.KeysRemoved == 1 && e.Totals.KeysRefused == 1 && e.Totals.Commands >= 5 {
 				break
 			}
 		}

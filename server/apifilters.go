@@ -27,11 +27,14 @@ type filterJSON struct {
 	RateAge    float64  `json:"rate_age_seconds" doc:"how long ago rate and fill were computed"`
 	Span       float64  `json:"span_seconds,omitempty" doc:"of a window: how long a key is certainly found"`
 	Expires    int64    `json:"expires,omitempty" doc:"when the name expires, in milliseconds since 1970"`
-	Counted    bool     `json:"counted,omitempty" doc:"in an event: the four counts that follow have been counted"`
+	Counted    bool     `json:"counted,omitempty" doc:"in an event: the counts that follow have been counted"`
 	KeysNew    int64    `json:"keys_new,omitempty" doc:"keys added that were new, since an event stream has shown the filter"`
 	KeysSeen   int64    `json:"keys_seen,omitempty" doc:"keys added that were already there, since then"`
 	KeysFound  int64    `json:"keys_found,omitempty" doc:"keys looked up and found, since then"`
 	KeysAbsent int64    `json:"keys_absent,omitempty" doc:"keys looked up that were certainly not there, since then"`
+
+	KeysRemoved int64 `json:"keys_removed,omitempty" doc:"keys removed, since then"`
+	KeysRefused int64 `json:"keys_refused,omitempty" doc:"removals refused, as the key was certainly not there, since then"`
 }
 
 // A filterListJSON is a page of the list.

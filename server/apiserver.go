@@ -8,21 +8,23 @@ import (
 
 // A totalsJSON is what the server counts, and holds, at a moment.
 type totalsJSON struct {
-	Time       int64    `json:"time" doc:"in milliseconds since 1970"`
-	Uptime     float64  `json:"uptime_seconds"`
-	Names      int      `json:"names" doc:"filters and values"`
-	Clients    int      `json:"clients" doc:"connections of RESP"`
-	Commands   int64    `json:"commands" doc:"executed since the start, as are those that follow"`
-	KeysNew    int64    `json:"keys_new" doc:"keys added that were new"`
-	KeysSeen   int64    `json:"keys_seen" doc:"keys added that were already there"`
-	KeysFound  int64    `json:"keys_found" doc:"keys looked up and found"`
-	KeysAbsent int64    `json:"keys_absent" doc:"keys looked up that were certainly not there"`
-	BytesIn    int64    `json:"bytes_in" doc:"received"`
-	BytesOut   int64    `json:"bytes_out" doc:"sent"`
-	Memory     uint64   `json:"memory_bytes" doc:"of all filters and values"`
-	Log        uint64   `json:"log_bytes" doc:"of the log since the newest snapshot"`
-	Median     *float64 `json:"p50_seconds" doc:"half of the batches of the last second took no longer, up to the next bound of bloomery_batch_seconds; null: there were none, or too slow ones"`
-	Slowest    *float64 `json:"p99_seconds" doc:"the same for 99 of 100 batches"`
+	Time        int64    `json:"time" doc:"in milliseconds since 1970"`
+	Uptime      float64  `json:"uptime_seconds"`
+	Names       int      `json:"names" doc:"filters and values"`
+	Clients     int      `json:"clients" doc:"connections of RESP"`
+	Commands    int64    `json:"commands" doc:"executed since the start, as are those that follow"`
+	KeysNew     int64    `json:"keys_new" doc:"keys added that were new"`
+	KeysSeen    int64    `json:"keys_seen" doc:"keys added that were already there"`
+	KeysFound   int64    `json:"keys_found" doc:"keys looked up and found"`
+	KeysAbsent  int64    `json:"keys_absent" doc:"keys looked up that were certainly not there"`
+	KeysRemoved int64    `json:"keys_removed" doc:"keys removed"`
+	KeysRefused int64    `json:"keys_refused" doc:"removals refused, as the key was certainly not there"`
+	BytesIn     int64    `json:"bytes_in" doc:"received"`
+	BytesOut    int64    `json:"bytes_out" doc:"sent"`
+	Memory      uint64   `json:"memory_bytes" doc:"of all filters and values"`
+	Log         uint64   `json:"log_bytes" doc:"of the log since the newest snapshot"`
+	Median      *float64 `json:"p50_seconds" doc:"half of the batches of the last second took no longer, up to the next bound of bloomery_batch_seconds; null: there were none, or too slow ones"`
+	Slowest     *float64 `json:"p99_seconds" doc:"the same for 99 of 100 batches"`
 }
 
 // A serverJSON is what is known of the server.
@@ -89,6 +91,7 @@ func (s *Server) totals(now time.Time) totalsJSON {
 		Time: now.UnixMilli(), Uptime: now.Sub(s.start).Seconds(), Names: s.nameCount(), Clients: s.clientCount(),
 		Commands: s.stats.commands.Load(), KeysNew: s.metrics.fresh.Load(), KeysSeen: s.metrics.seen.Load(),
 		KeysFound: s.stats.hits.Load(), KeysAbsent: s.stats.misses.Load(),
+		KeysRemoved: s.metrics.gone.Load(), KeysRefused: s.metrics.notThere.Load(),
 		BytesIn: s.stats.bytesIn.Load(), BytesOut: s.stats.bytesOut.Load(),
 	}
 	t.Memory, _ = s.store.Usage()

@@ -300,3 +300,63 @@ func TestManyConnections(t *testing.T) {
 		})
 	}
 }
+
+// TestManyConnectionsRemove adds and removes items from several connections at once, in
+// pipelines, the same items in all of them: what a connection has added is there until it
+// removes it, and at the end nothing is left.
+func TestManyConnectionsRemove(t *testing.T) {
+	for _, tt := range []struct{ name, reserve, add, exists, remove, items string }{
+		{"cuckoo", "CF.RESERVE k 100 EXPANSION 2", "CF.ADD", "CF.EXISTS", "CF.DEL", "CF.DEBUG k"},
+		{"counting", "BF.RESERVE k 0.000001 100 LAYOUT COUNTING", "BF.ADD", "BF.EXISTS", "BF.DEL", "BF.CARD k"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, addr, _ := serveOn(t, openLocal(t, 0), Config{Loops: 2}, transports["loops"])
+			w := connect(t, addr)
+			w.expect(t, tt.reserve, "+OK\r\n")
+			var done sync.WaitGroup
+			for i := range 6 {
+				w := connect(t, addr)
+				random := rand.New(rand.NewPCG(2, uint64(i)))
+				mine := map[string]int{}
+				done.Go(func() {
+					for round := range 40 {
+						var sent strings.Builder
+						var removals []bool
+						change := func(key string, remove bool) {
+							if remove {
+								mine[key]--
+								sent.WriteString(command(tt.exists, "k", key) + command(tt.remove, "k", key))
+							} else {
+								mine[key]++
+								sent.WriteString(command(tt.add, "k", key) + command(tt.exists, "k", key))
+							}
+							removals = append(removals, remove)
+						}
+						for range 1 + random.IntN(50) {
+							key := fmt.Sprint(random.IntN(500))
+							change(key, mine[key] > 1 || mine[key] > 0 && random.IntN(2) == 0)
+						}
+						for key := range mine {
+							for round == 39 && mine[key] > 0 {
+								change(key, true)
+							}
+						}
+						w.send(t, sent.String())
+						for _, removal := range removals {
+							first, err := w.reader.Read()
+							second, err2 := w.reader.Read()
+							if err != nil || err2 != nil || second.Integer != 1 || removal && first.Integer != 1 {
+								t.Errorf("replies %v, %v, errors %v, %v: an item that was added is absent", first, second, err, err2)
+								return
+							}
+						}
+					}
+				})
+			}
+			done.Wait()
+			if got := w.must(t, tt.items); got != ":0\r\n" && !strings.Contains(got, " items:0 ") {
+				t.Errorf("at the end: %s answers %q, want no items", tt.items, got)
+			}
+		})
+	}
+}

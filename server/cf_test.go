@@ -136,6 +136,29 @@ func TestCuckooMemory(t *testing.T) {
 	}
 }
 
+// TestCuckooLayers fills a filter up to its 32 sub-filters within a command: items that do
+// not fit are answered as such, and a further command gets RedisBloom's error.
+func TestCuckooLayers(t *testing.T) {
+	w := connect(t, startServer(t, Config{}))
+	for _, tt := range []struct {
+		insert, want string
+		items        []string
+	}{
+		{"CF.INSERT", "*3\r\n:1\r\n:-1\r\n:-1\r\n", []string{"same", "same", "same"}},
+		{"CF.INSERTNX", "*3\r\n:1\r\n:0\r\n:-1\r\n", []string{"other", "same", "another"}},
+	} {
+		w.expect(t, "CF.RESERVE m 4", "+OK\r\n")
+		for range 62 {
+			w.expect(t, "CF.ADD m same", ":1\r\n")
+		}
+		if got, err := w.raw(command(append([]string{tt.insert, "m", "ITEMS"}, tt.items...)...)); got != tt.want || err != nil {
+			t.Errorf("%s: got %q, %v, want %q", tt.insert, got, err, tt.want)
+		}
+		w.expect(t, tt.insert+" m ITEMS third fourth", "-Maximum expansions reached\r\n")
+		w.expect(t, "DEL m", ":1\r\n")
+	}
+}
+
 // TestCuckooWatch changes a filter that another client watches.
 func TestCuckooWatch(t *testing.T) {
 	addr := startServer(t, Config{})

@@ -183,7 +183,7 @@ func runProgram(t *testing.T, name, input string, args ...string) (string, error
 	return out.String(), err
 }
 
-// conversation is every BF command, as people type it, and what redis-cli prints for
+// conversation is every BF and CF command, as people type it, and what redis-cli prints for
 // RESP2 and, if different, for RESP3.
 var conversation = []struct{ send, want, want3 string }{
 	{"BF.RESERVE f 0.01 100", "OK", ""},
@@ -201,7 +201,28 @@ var conversation = []struct{ send, want, want3 string }{
 	{"BF.SWAP f g", "OK", ""},
 	{"BF.EXISTS g c", "(integer) 1", "(true)"},
 	{"TYPE g", "MBbloom--", ""},
-	{"DEL f g", "(integer) 2", ""},
+	{"BF.RESERVE h 0.01 100 LAYOUT COUNTING", "OK", ""},
+	{"BF.MADD h a a b", "1) (integer) 1\n2) (integer) 0\n3) (integer) 1", "1) (true)\n2) (false)\n3) (true)"},
+	{"BF.COUNT h a", "(integer) 2", ""},
+	{"BF.DEL h b", "(integer) 1", "(true)"},
+	{"BF.MDEL h b a", "1) (integer) 0\n2) (integer) 1", "1) (false)\n2) (true)"},
+	{"BF.INFO h REFUSED", "1) (integer) 1", "1# Number of removals refused => (integer) 1"},
+	{"CF.RESERVE c 100 EXPANSION 0", "OK", ""},
+	{"cf.add c a", "(integer) 1", "(true)"},
+	{"CF.ADDNX c a", "(integer) 0", "(false)"},
+	{"CF.INSERT c ITEMS a b", "1) (integer) 1\n2) (integer) 1", "1) (true)\n2) (true)"},
+	{"CF.INSERTNX c ITEMS a c", "1) (integer) 0\n2) (integer) 1", ""},
+	{"CF.EXISTS c b", "(integer) 1", "(true)"},
+	{"CF.MEXISTS c b z", "1) (integer) 1\n2) (integer) 0", "1) (true)\n2) (false)"},
+	{"CF.COUNT c a", "(integer) 2", ""},
+	{"CF.DEL c a", "(integer) 1", "(true)"},
+	{"CF.DEL none a", "(error) Not found", ""},
+	{"CF.COMPACT c", "OK", ""},
+	{"CF.DEBUG c", "\"bktsize:2 buckets:64 items:3 deletes:0 filters:1 max_iterations:20 expansion:0\"", ""},
+	{"CF.SCANDUMP c 999", "1) (integer) 0\n2) (nil)", ""},
+	{"CF.LOADCHUNK c 999 abc", "(error) Couldn't load chunk!", ""},
+	{"TYPE c", "MBbloomCF", ""},
+	{"DEL f g h c", "(integer) 4", ""},
 }
 
 func TestRedisCLI(t *testing.T) {

@@ -99,7 +99,7 @@ func (b *batch) lookUp() {
 	}
 	b.hits += found
 	b.misses += int64(len(b.answers)) - found
-	b.server.countKeys(b.name, b.answers, false)
+	b.server.countKeys(b.name, b.answers, b.kind)
 }
 
 // change executes a run that adds or removes keys, and continues it after keys that were
@@ -170,10 +170,10 @@ func (b *batch) apply(filter store.Filter, keys [][]byte, answers []bool) (int, 
 func (b *batch) countChanges(answers []bool) {
 	if b.kind.isRemoval() {
 		b.tally.removed(answers)
-		return
+	} else {
+		b.tally.added(answers)
 	}
-	b.tally.added(answers)
-	b.server.countKeys(b.name, answers, true)
+	b.server.countKeys(b.name, answers, b.kind)
 }
 
 // refuseRest refuses the keys from the first that the filter did not accept, when it can

@@ -24,15 +24,12 @@ var (
 	valueBytes = allocated[value]() + 28
 
 	chainBytes  = allocated[redisbloom.Filter]()
-	nestBytes   = allocated[nest]() + allocated[bloom.Cuckoo]() + nestLayerBytes
+	nestBytes   = allocated[nest]() + allocated[bloom.Cuckoo]()
 	textBytes   = allocated[text]()
 	pairedBytes = allocated[paired]() + allocated[hashed]()
 	layerBytes  = allocated[bloom.Shared]()
 
 	countingBytes = allocated[bloom.Counting]()
-
-	// The slices of a cuckoo filter's layers, which the allocator doubles.
-	nestLayerBytes = allocated[[2]kernel.Cuckoo]() + allocated[[2]any]() + allocated[[4]int]()
 
 	// A Scalable or Window has a chain of layers, and slices as long as that chain.
 	growingBytes = allocated[bloom.Scalable]() + 128

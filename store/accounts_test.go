@@ -48,6 +48,10 @@ func TestAccountsAreTrue(t *testing.T) {
 			"paired":             {Kind: Paired, Rate: 0.01},
 			"paired growing":     {Kind: Paired, Rate: 0.01, Growth: 2},
 			"window":             {Kind: Window, Rate: 0.01, Span: time.Hour},
+			"counting":           {Kind: Counting, Rate: 0.01},
+			"counting growing":   {Kind: Counting, Rate: 0.01, Growth: 2},
+			"cuckoo":             {Kind: Cuckoo},
+			"cuckoo growing":     {Kind: Cuckoo, Growth: 1},
 		} {
 			s.Capacity = capacity
 			specs[fmt.Sprint(name, " ", capacity)] = spec{s, 0}

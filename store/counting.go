@@ -85,12 +85,35 @@ func (p *paired) addCounted(v *value, hashes []uint64, isNew []bool) (done int, 
 			err = p.growCounted()
 			continue
 		}
+		layer, n := p.sameLayer(hashes[done:][:n])
 		some := hashes[done:][:n]
 		p.now().AddHashes(some, isNew[done:][:n])
-		v.logCounts(p.counted(), some, nil)
+		v.logCounts(p.counted(), layer, some)
 		done += n
 	}
 	return done, err
+}
+
+// sameLayer returns the layer that the first of some hashes is added to, and how many of them,
+// from the first on, are added there.
+func (p *paired) sameLayer(hashes []uint64) (layer uint64, n int) {
+	bits := p.counted()
+	first, all := bloom.Inside.CountingLayers(bits)
+	newest := first + uint64(len(all)) - 1
+	if newest == first {
+		return newest, len(hashes)
+	}
+	for i, h := range hashes {
+		of, found := bloom.Inside.CountingLayer(bits, h)
+		if !found {
+			of = newest
+		}
+		if i > 0 && of != layer {
+			return layer, i
+		}
+		layer = of
+	}
+	return layer, len(hashes)
 }
 
 // countedRoom is how many keys fit before the filter must grow or is full; h is the first.
@@ -137,18 +160,22 @@ func (p *paired) remove(v *value, keys [][]byte, removed []bool) (done int, err 
 		hashes[i] = bits.Hash(key)
 	}
 	bits.ContainsHashes(hashes, removed) // fetches their counters side by side
-	n := 0
+	n, logged, layer := 0, 0, uint64(0)  // those of hashes that were removed, and are logged; the layer of the others
 	for i, h := range hashes {
-		layer, found := bloom.Inside.CountingLayer(bits, h)
+		of, found := bloom.Inside.CountingLayer(bits, h)
+		if n > logged && found && of != layer {
+			v.logCounts(bits, layer, hashes[logged:n])
+			logged = n
+		}
 		if removed[i] = found && bits.RemoveHash(h); removed[i] {
-			hashes[n], s.layers[n] = h, layer
+			hashes[n], layer = h, of
 			n++
 		}
 	}
 	p.removed.Add(uint64(n))
 	p.refused.Add(uint64(len(keys) - n))
 	if n > 0 {
-		v.logCounts(bits, hashes[:n], s.layers[:n])
+		v.logCounts(bits, layer, hashes[logged:n])
 		p.payForLess()
 	}
 	return len(keys), nil
@@ -180,49 +207,30 @@ func setLive(bits hashed, items uint64) {
 	}
 }
 
-// logCounts logs what the counters of hashes have now: in one record for those that follow
-// each other in the same layer. layers has the numbers of their layers; if it is nil, they
-// were added, and lie in the oldest that contains them. Layers that are gone need no counts.
-// As a record does not say how counters changed, it may be replayed on a snapshot that has
-// some of these changes already, or later ones.
-func (v *value) logCounts(bits counted, hashes, layers []uint64) {
+// logCounts logs what the counters of hashes have now, which have just been added to a layer or
+// removed from it: before another layer is changed, so that the log may end after any record. A
+// layer that is gone needs no counts. As a record does not say how counters changed, it may be
+// replayed on a snapshot that has some of these changes already, or later ones.
+func (v *value) logCounts(bits counted, layer uint64, hashes []uint64) {
 	if !v.logged() {
 		return
 	}
 	first, all := bloom.Inside.CountingLayers(bits)
-	layerOf := func(i int) uint64 {
-		if layers != nil {
-			return layers[i]
-		}
-		layer := uint64(0)
-		if len(all) > 1 || first > 0 {
-			layer, _ = bloom.Inside.CountingLayer(bits, hashes[i])
-		}
-		return layer
+	if layer < first {
+		hashes, layer = nil, first
 	}
-	for from := 0; from < len(hashes); {
-		layer := layerOf(from)
-		end := from + 1
-		for end < len(hashes) && layerOf(end) == layer {
-			end++
-		}
-		some := hashes[from:end]
-		if from = end; layer < first {
-			some, layer = nil, first
-		}
-		state := bloom.Inside.CountingState(bits, layer)
-		g := v.local.log
-		b := appendAdds(g.begin(recordCounts), v.id, uint32(layer), uint32(len(some)))
-		for _, field := range [...]uint64{state.First, state.Removed, state.Live, state.Added} {
-			b = order.AppendUint64(b, field)
-		}
-		b = slices.Grow(b, 16*len(some))
-		for _, h := range some {
-			b = order.AppendUint64(b, h)
-			b = order.AppendUint64(b, bloom.Inside.Counts(all[layer-first], h))
-		}
-		g.end(b, v.level)
+	state := bloom.Inside.CountingState(bits, layer)
+	g := v.local.log
+	b := appendAdds(g.begin(recordCounts), v.id, uint32(layer), uint32(len(hashes)))
+	for _, field := range [...]uint64{state.First, state.Removed, state.Live, state.Added} {
+		b = order.AppendUint64(b, field)
 	}
+	b = slices.Grow(b, 16*len(hashes))
+	for _, h := range hashes {
+		b = order.AppendUint64(b, h)
+		b = order.AppendUint64(b, bloom.Inside.Counts(all[layer-first], h))
+	}
+	g.end(b, v.level)
 }
 
 // replayCounts replays a record of logCounts.

@@ -18,7 +18,6 @@ import (
 type scratch struct {
 	pairs  [chunkKeys]redisbloom.Pair
 	hashes [chunkKeys]uint64
-	layers [chunkKeys]uint64
 }
 
 var scratches = sync.Pool{New: func() any { return new(scratch) }}

@@ -103,7 +103,7 @@ func (c *nest) changeSlots(v *value, hashes []uint64, do func(i int, h uint64) e
 	}
 	bloom.Inside.Journal(c.Cuckoo.Cuckoo, nil)
 	if now := c.state(); len(*journal) > 0 || now != before {
-		v.logSlots(before, now, done, *journal)
+		v.logSlots(now, done, *journal)
 	}
 	v.local.adding.RUnlock()
 	if cap(*journal) <= 64*chunkKeys {
@@ -174,7 +174,7 @@ func (c *nest) report(v *value, _ io.Closer) bloom.Report {
 	var used, buckets []uint64
 	info := c.infoOf(v)
 	next := int64(1)
-	for buffer := make([]byte, loadPiece); ; {
+	for buffer := make([]byte, min(info.Size, loadPiece)); ; {
 		layer, piece := c.piece(v, next, buffer)
 		if piece == nil {
 			break
@@ -316,7 +316,7 @@ func (c *nest) fold(*value, uint64) error {
 // while others change them. A layer that is dropped meanwhile is written as if it were empty:
 // the log has that it was dropped.
 func (c *nest) writeSlots(v *value, to io.Writer, sizes []uint64) error {
-	buffer := make([]byte, contentBytes)
+	buffer := make([]byte, min(slices.Max(sizes), contentBytes))
 	for layer, first := 0, uint64(0); layer < len(sizes); layer++ {
 		for at := uint64(0); at < sizes[layer]; {
 			room := buffer[:min(sizes[layer]-at, contentBytes)]
@@ -406,23 +406,19 @@ type nestState struct {
 
 func (c *nest) state() nestState { return nestState{c.LayerCount(), c.Len(), c.Removed()} }
 
-// mostSlots is how many slots one record has.
-const mostSlots = 1 << 20
+// mostSlots is the most slots that one record has. A record of as many is continued by the
+// next one of the same filter.
+var mostSlots = 1 << 20
 
 // logSlots logs what slots have now, in the order in which they changed, and the filter's new
 // state. As a record does not say how they changed, it may be replayed on a snapshot that has
-// some of these changes already, or later ones. All records of a long journal but the last
-// have the layers that compacting drops.
-func (v *value) logSlots(before, now nestState, keys int, journal []uint64) {
+// some of these changes already, or later ones.
+func (v *value) logSlots(now nestState, keys int, journal []uint64) {
 	for v.logged() {
 		part := journal[:min(len(journal), mostSlots)]
 		journal = journal[len(part):]
-		layers := now.layers
-		if len(journal) > 0 {
-			layers = max(layers, before.layers)
-		}
 		g := v.local.log
-		b := appendAdds(g.begin(recordSlots), v.id, uint32(layers), uint32(keys))
+		b := appendAdds(g.begin(recordSlots), v.id, uint32(now.layers), uint32(keys))
 		b = order.AppendUint64(b, now.stored)
 		b = order.AppendUint64(b, now.removed)
 		b = slices.Grow(b, 8*len(part))
@@ -430,21 +426,27 @@ func (v *value) logSlots(before, now nestState, keys int, journal []uint64) {
 			b = order.AppendUint64(b, entry)
 		}
 		g.end(b, v.level)
-		if keys = 0; len(journal) == 0 {
+		if keys = 0; len(part) < mostSlots {
 			return
 		}
 	}
 }
 
-// replaySlots replays a record of logSlots.
-func (c *nest) replaySlots(layers int, f *fields) error {
+// replaySlots replays a record of logSlots. Those that are continued are held back: what they
+// begin happens as a whole, or not at all if the log ends in between.
+func (c *nest) replaySlots(held *[]uint64, layers int, f *fields) error {
 	stored, removed := f.uint64(), f.uint64()
 	if f.bad || len(f.b)%8 != 0 || layers > math.MaxInt32 {
 		return errors.New("it has too few bytes")
 	}
-	journal := make([]uint64, 0, len(f.b)/8)
+	part := len(f.b) / 8
+	journal := slices.Grow(*held, part)
 	for len(f.b) > 0 {
 		journal = append(journal, f.uint64())
 	}
+	if *held = journal; part == mostSlots {
+		return nil
+	}
+	*held = nil
 	return bloom.Inside.ReplayCuckoo(c.Cuckoo.Cuckoo, journal, layers, stored, removed)
 }

@@ -127,7 +127,7 @@ var modelSpecs = []Spec{
 	{Kind: Window, Capacity: 400, Rate: 0.01, Span: time.Hour},
 	{Kind: Window, Capacity: 40, Rate: 1e-4, Growth: 2, Span: time.Hour},
 	{Kind: Counting, Capacity: 60, Rate: 0.01},
-	{Kind: Counting, Capacity: 10, Rate: 0.01, Growth: 2},
+	{Kind: Counting, Capacity: 1, Rate: 1e-5, Growth: 2}, // the first layer has room for 3 keys
 	{Kind: Cuckoo, Capacity: 16, Growth: 1},
 	{Kind: Cuckoo, Capacity: 64, Growth: 2},
 }
@@ -280,6 +280,7 @@ func (p *harness) add(name string) {
 // addKeys adds keys, as far as there is room.
 func (p *harness) addKeys(name string, f Filter, keys [][]byte) {
 	isNew := make([]bool, len(keys))
+	before := twinOf(f)
 	n, err := f.Add(bg, keys, isNew)
 	if err != nil && !errors.Is(err, ErrFull) && !errors.Is(err, ErrChunk) {
 		panic(err)
@@ -293,8 +294,12 @@ func (p *harness) addKeys(name string, f Filter, keys [][]byte) {
 		added := slices.Clone(v.added)
 		for _, key := range keys[:n] {
 			added = append(added, string(key))
+			if before != nil {
+				before.Add(key)
+				p.did(func(next modelState) { next[name] = v.with(slices.Clone(added), before.print()) })
+			}
 		}
-		p.did(func(next modelState) { next[name] = v.with(added, f) })
+		p.did(func(next modelState) { next[name] = v.with(added, printOf(f)) })
 		return
 	}
 	p.unchanged = countTrue(isNew) == 0
@@ -334,7 +339,7 @@ func (p *harness) remove(name string) {
 	if found := make([]bool, 1); f.Contains(bg, keys[:1], found) == nil && found[0] {
 		keys = keys[1:] // by mistake: it must not be removed
 	}
-	removed := make([]bool, len(keys))
+	removed, before := make([]bool, len(keys)), twinOf(f)
 	n, err := f.(Remover).Remove(bg, keys, removed)
 	if errors.Is(err, ErrChunk) {
 		return // it is being loaded
@@ -344,13 +349,23 @@ func (p *harness) remove(name string) {
 	}
 	p.unchanged = len(left) == len(v.added)
 	p.going += len(v.added) - len(left)
-	p.did(func(next modelState) { next[name] = v.with(left, f) })
+	if before != nil {
+		some := slices.Clone(v.added)
+		for _, key := range keys {
+			if before.Remove(key) {
+				i := slices.Index(some, string(key))
+				some = slices.Delete(some, i, i+1)
+				p.did(func(next modelState) { next[name] = v.with(slices.Clone(some), before.print()) })
+			}
+		}
+	}
+	p.did(func(next modelState) { next[name] = v.with(left, printOf(f)) })
 }
 
 // with is the value with other keys.
-func (v *modelValue) with(added []string, f Filter) *modelValue {
+func (v *modelValue) with(added []string, print uint32) *modelValue {
 	w := *v
-	w.added, w.keys, w.items, w.print = added, map[string]bool{}, uint64(len(added)), printOf(f)
+	w.added, w.keys, w.items, w.print = added, map[string]bool{}, uint64(len(added)), print
 	for _, key := range added {
 		w.keys[key] = true
 	}

@@ -224,6 +224,7 @@ type recovered struct {
 	lsn    uint64   // the snapshot's value includes earlier records
 	layers []uint64 // a chain's counts of items, with those of the log
 	counts bool     // the chain's counts must be set to layers at the end
+	held   []uint64 // of a cuckoo filter: slots of records that the next one continues
 
 	// While it is read from a snapshot:
 	content *content

@@ -166,7 +166,7 @@ func (r *recovery) applyAdds(in *recordReader, lsn uint64, kind byte, f *fields)
 			break
 		}
 		r.found.Adds += uint64(count)
-		if err := b.replaySlots(int(layer), f); err != nil {
+		if err := b.replaySlots(&v.held, int(layer), f); err != nil {
 			return in.failed(nil, err.Error())
 		}
 		return nil

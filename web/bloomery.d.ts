@@ -2,7 +2,7 @@
 
 export type Key = string | Uint8Array;
 
-export type Kind = 'filter' | 'splitblock' | 'classic' | 'counting' | 'scalable' | 'window' | 'exceptions';
+export type Kind = 'filter' | 'splitblock' | 'classic' | 'counting' | 'scalable' | 'window' | 'exceptions' | 'cuckoo' | 'scalablecounting';
 
 export interface OpenOptions {
   /** The secret of a keyed filter, 16 bytes; setSecret can give it later. */
@@ -33,9 +33,11 @@ export interface Lookup {
 export interface Layer {
   readonly offset: number;
   readonly length: number;
+  /** Blocks, or buckets. */
   readonly blocks: number;
+  /** Of a Cuckoo, the slots of a bucket. */
   readonly k: number;
-  /** Bits, or counters. */
+  /** Bits, or counters; of a Cuckoo, eight for each slot. */
   readonly m: number;
   /** Planned keys and rate; 0 in kinds that have one layer. */
   readonly n: number;
@@ -45,9 +47,14 @@ export interface Layer {
   readonly start: bigint;
 }
 
-/** A bit of a key. position is its number in the layer; line and lane as the layout has them. */
+/**
+ * A bit of a key, or a slot where a Cuckoo may have it. position is its number in the layer;
+ * line and lane, or bucket and slot, as the layout has them.
+ */
 export interface Bit {
   position: number;
+  bucket?: number;
+  slot?: number;
   line?: number;
   lane?: number;
   bit?: number;
@@ -57,8 +64,11 @@ export interface FoundBit extends Bit {
   /** The byte of the file, and the bit's mask in it. */
   byte: number;
   mask: number;
+  /** Of a slot: it has the key's fingerprint. */
   set: boolean;
-  /** The counter, in a Counting: 0 to 15. */
+  /** What is in the slot, in a Cuckoo; 0 if it is empty. */
+  value?: number;
+  /** The counter, in a Counting or a ScalableCounting: 0 to 15. */
   count?: number;
 }
 
@@ -81,7 +91,11 @@ export interface LayerPlace extends Partial<Omit<PairedPositions, 'bits'>> {
   /** Whether it counts: of a window, whether its generation is not forgotten. */
   live: boolean;
   step?: bigint;
+  /** In a Cuckoo: 1 to 255, and the numbers of the buckets that may have it. */
+  fingerprint?: number;
+  buckets?: [number, number];
   bits: FoundBit[];
+  /** All bits are set, or any slot of a Cuckoo has the fingerprint. */
   found: boolean;
 }
 
@@ -96,11 +110,11 @@ export interface Place {
 
 declare class Head {
   readonly kind: Kind;
-  /** Keys planned; of a Scalable, in its first layer. */
+  /** Keys planned; of a kind with layers, in its first one. */
   readonly n: number;
   /** Rate planned. */
   readonly p: number;
-  /** Adds that were answered "new". */
+  /** Adds that were answered "new"; of a Cuckoo its fingerprints, of a ScalableCounting adds less removals. */
   readonly added: number;
   /** m: bits of all layers, or counters. */
   readonly bits: number;
@@ -109,7 +123,7 @@ declare class Head {
   readonly fileBytes: number;
   readonly metadata: Readonly<Record<string, string>>;
   /** key is the seed or, of siphash, the fingerprint of the secret. */
-  readonly hash: { readonly name: 'scheme' | 'xxh3' | 'siphash' | 'xxh64'; readonly key: bigint };
+  readonly hash: { readonly name: 'scheme' | 'xxh3' | 'siphash' | 'xxh64' | 'murmur64a'; readonly key: bigint };
   /** The scheme of a Classic, otherwise ''. */
   readonly scheme: string;
   /** Oldest first. */
@@ -166,11 +180,13 @@ export class SecretError extends Error {}
 
 export function xxh3(key: Key, seed?: bigint | number): bigint;
 export function xxh64(key: Key, seed?: bigint | number): bigint;
+export function murmur64a(key: Key, seed?: bigint | number): bigint;
 export function sipHash(key: Key, secret: Uint8Array): bigint;
 
 export function pairedPositions(hash: bigint, blocks: number | bigint, k: number): PairedPositions;
 export function splitPositions(hash: bigint, blocks: number | bigint): { block: number; bits: Bit[] };
 export function classicPositions(hash: bigint, m: number | bigint, k: number): { step: bigint; bits: Bit[] };
+export function cuckooPlace(hash: bigint, blocks: number | bigint): { fingerprint: number; buckets: [number, number] };
 export function schemePositions(name: string, key: Key, m: number | bigint, k: number, seed?: bigint): number[];
 export const schemeNames: readonly string[];
 

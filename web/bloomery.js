@@ -10,8 +10,8 @@ import { schemes } from './schemes.js';
 export { FormatError } from './format.js';
 export { Filter, SecretError } from './kinds.js';
 export { openURL, RemoteFilter, SourceError } from './range.js';
-export { xxh3, xxh64, sipHash } from './hash.js';
-export { pairedPositions, splitPositions, classicPositions, rowOf } from './layout.js';
+export { xxh3, xxh64, murmur64a, sipHash } from './hash.js';
+export { pairedPositions, splitPositions, classicPositions, cuckooPlace, rowOf } from './layout.js';
 export { paired as pairedRate } from './rate.js';
 export { normalizer } from './normalize.js';
 

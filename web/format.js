@@ -68,6 +68,8 @@ const kinds = {
   5: { name: 'scalable', article: 'a Scalable', hashes: filterHashes, sections: [1], layered: true },
   6: { name: 'window', article: 'a Window', hashes: filterHashes, sections: [1], layered: true },
   7: { name: 'exceptions', article: 'a Filter with exceptions', hashes: filterHashes, sections: [1, 5] },
+  8: { name: 'cuckoo', article: 'a Cuckoo', hashes: [4, 2], sections: [6], layered: true },
+  9: { name: 'scalablecounting', article: 'a ScalableCounting', hashes: filterHashes, sections: [4], layered: true },
 };
 
 const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
@@ -128,7 +130,7 @@ function decodeHeader(page) {
   if (known === undefined) {
     throw new FormatError(`filters of kind ${number} are unknown`, 'version');
   }
-  const schemeFits = number === 3 ? scheme <= 0xffff : scheme === (number === 2 ? 2 : 1);
+  const schemeFits = number === 3 ? scheme <= 0xffff : scheme === ({ 2: 2, 8: 3 }[number] ?? 1);
   if (!schemeFits) {
     throw new FormatError(`scheme ${scheme} in the file of ${known.article} is unknown`, 'version');
   }
@@ -209,7 +211,7 @@ function decodeStatePage(page, number) {
   if (count === 0 || count > maxSections) {
     throw new FormatError(`${count} sections; 1 to ${maxSections} are possible`);
   }
-  if (flags > 1 || !allZero(page, 40, 64) || !allZero(page, 64 + 64 * count, pageBytes - 4)) {
+  if (flags > 1 || !allZero(page, 56, 64) || !allZero(page, 64 + 64 * count, pageBytes - 4)) {
     throw new FormatError(`state page ${number} has bytes in use that mean nothing`);
   }
   const sections = [];
@@ -233,6 +235,8 @@ function decodeStatePage(page, number) {
     added: view.getBigUint64(16, true),
     checksums: view.getBigUint64(24, true),
     fileBytes: view.getBigUint64(32, true),
+    removed: view.getBigUint64(40, true),
+    dropped: view.getBigUint64(48, true),
     sections,
   };
 }
@@ -250,6 +254,7 @@ const sectionKinds = {
       return whole < most ? whole : most;
     },
   },
+  6: { kFits: (k) => k >= 1 && k <= 255, most: 2n ** 34n, length: (s) => roundUp(s.blocks * BigInt(s.k), 8n) },
 };
 
 const roundUp = (n, unit) => ((n + unit - 1n) / unit) * unit;
@@ -300,6 +305,10 @@ function checkState(state) {
 // checkKind compares the sections with the kind of filter.
 function checkKind(header, state) {
   const { sections } = state, { layered, article } = header;
+  const counts = header.kind === 'scalablecounting';
+  if ((state.removed !== 0n && header.kind !== 'cuckoo' && !counts) || (state.dropped !== 0n && !counts)) {
+    throw new FormatError(`the state has bytes in use that mean nothing to ${article}`);
+  }
   if (sections.length < header.sections.length || (sections.length > header.sections.length && !layered)) {
     throw new FormatError(`${article} with ${sections.length} sections`);
   }

@@ -1,4 +1,5 @@
-// The hashes of keys: XXH3-64 and XXH64 with seeds, and SipHash-2-4 with a secret.
+// The hashes of keys: XXH3-64, XXH64 and MurmurHash64A with seeds, and SipHash-2-4 with a
+// secret.
 // docs/format.md says which a file may have. A hasher leaves the hash in out of
 // words.js; xxh3, xxh64 and sipHash return it as a BigInt.
 
@@ -410,6 +411,46 @@ function round(accHigh, accLow, wordHigh, wordLow) {
   mul(out[1], out[0], prime1High, prime1Low);
 }
 
+// MurmurHash64A, the 64-bit MurmurHash2: Appleby's reference, MurmurHash2.cpp.
+export class Murmur64A {
+  constructor(seed) {
+    this.seed = seed;
+    fromBigInt(seed);
+    this.seedLow = out[0];
+    this.seedHigh = out[1];
+  }
+
+  hash() {
+    const view = text.view, length = text.length;
+    mul(Math.floor(length / 0x100000000), length | 0, murmurHigh, murmurLow);
+    let low = out[0] ^ this.seedLow, high = out[1] ^ this.seedHigh, at = 0;
+    for (; at + 8 <= length; at += 8) {
+      mul(view.getInt32(at + 4, true), view.getInt32(at, true), murmurHigh, murmurLow);
+      mul(out[1], out[0] ^ (out[1] >>> 15), murmurHigh, murmurLow); // k ^= k>>47
+      mul(high ^ out[1], low ^ out[0], murmurHigh, murmurLow);
+      low = out[0];
+      high = out[1];
+    }
+    if (at < length) {
+      for (let i = 0; at + i < length; i++) {
+        const byte = view.getUint8(at + i);
+        if (i < 4) {
+          low ^= byte << (8 * i);
+        } else {
+          high ^= byte << (8 * (i - 4));
+        }
+      }
+      mul(high, low, murmurHigh, murmurLow);
+      low = out[0];
+      high = out[1];
+    }
+    mul(high, low ^ (high >>> 15), murmurHigh, murmurLow);
+    out[0] ^= out[1] >>> 15;
+  }
+}
+
+const murmurHigh = 0xc6a4a793 | 0, murmurLow = 0x5bd1e995;
+
 // SipHash-2-4: Aumasson and Bernstein 2012.
 export class SipHash {
   constructor(secret) {
@@ -514,6 +555,9 @@ export function xxh3(key, seed = 0n) {
 
 // xxh64 returns XXH64 of a key with a seed.
 export const xxh64 = (key, seed = 0n) => hashOf(new XXH64(BigInt.asUintN(64, BigInt(seed))), key);
+
+// murmur64a returns MurmurHash64A of a key with a seed.
+export const murmur64a = (key, seed = 0n) => hashOf(new Murmur64A(BigInt.asUintN(64, BigInt(seed))), key);
 
 // sipHash returns SipHash-2-4 of a key under a secret of 16 bytes.
 export const sipHash = (key, secret) => hashOf(new SipHash(secret), key);

@@ -2,8 +2,8 @@
 // a file that is in memory. range.js looks up in files that are not.
 
 import { checkBody, compareBytes, decodeHead, fits, FormatError, maxListed, maxListedBytes, mustBeWhole } from './format.js';
-import { bytesOf, load, SipHash, sipHash, XXH3, XXH64 } from './hash.js';
-import { ClassicLayer, CountingLayer, PairedLayer, SchemeLayer, SplitLayer } from './layout.js';
+import { bytesOf, load, Murmur64A, SipHash, sipHash, XXH3, XXH64 } from './hash.js';
+import { ClassicLayer, CountingLayer, CuckooLayer, PairedLayer, SchemeLayer, SplitLayer } from './layout.js';
 import { normalizer } from './normalize.js';
 import { paired as pairedRate } from './rate.js';
 import { refusal, schemes } from './schemes.js';
@@ -17,7 +17,7 @@ export class SecretError extends Error {
   }
 }
 
-const hashNames = ['scheme', 'xxh3', 'siphash', 'xxh64'];
+const hashNames = ['scheme', 'xxh3', 'siphash', 'xxh64', 'murmur64a'];
 
 // What filters in memory and elsewhere have in common: all that the head says.
 export class Head {
@@ -42,6 +42,8 @@ export class Head {
       this.hasher = new XXH3(header.hashKey);
     } else if (header.algorithm === 3 && header.scheme !== 14) {
       this.hasher = new XXH64(header.hashKey);
+    } else if (header.algorithm === 4) {
+      this.hasher = new Murmur64A(header.hashKey);
     }
     if (options.secret !== undefined) {
       this.setSecret(options.secret);
@@ -123,11 +125,18 @@ function layersOf(header, state) {
     case 'scalable':
       checkScalable(header, sections);
       break;
+    case 'scalablecounting':
+      checkScalable(header, sections);
+      checkLayers(header, sections);
+      return sections.map((section) => new CountingLayer(section));
     case 'window':
       checkWindow(header, sections);
       break;
     case 'exceptions':
       return [new PairedLayer(sections[0])];
+    case 'cuckoo':
+      checkCuckoo(header, sections);
+      return sections.map((section) => new CuckooLayer(section));
   }
   return sections.map((section) => new PairedLayer(section));
 }
@@ -158,6 +167,22 @@ function checkScalable(header, sections) {
   }
 }
 
+// checkRate: n keys in B blocks have the section's rate.
+function checkRate(section, i) {
+  const rate = pairedRate(section.n, section.blocks, section.k);
+  if (Math.abs(rate - section.p) > 1e-6 * section.p) {
+    throw new FormatError(`layer ${i} has a rate of ${section.p}, where its keys and bits give ${rate}`);
+  }
+}
+
+function checkLayers(header, sections) {
+  sections.forEach(checkRate);
+  const older = sections.slice(0, -1), rate = older.reduce((sum, section) => sum + section.p, sections[older.length].p);
+  if (rate > header.p) {
+    throw new FormatError(`layers of rate ${rate} in a filter of rate ${header.p}`);
+  }
+}
+
 const maxSpan = 2n ** 61n, maxTime = 2n ** 62n; // nanoseconds: 73 and 146 years
 
 const stepOf = ([generations, span]) => (span + generations - 1n) / generations;
@@ -172,10 +197,7 @@ function checkWindow(header, sections) {
   }
   let count = 0n;
   sections.forEach((section, i) => {
-    const rate = pairedRate(section.n, section.blocks, section.k);
-    if (Math.abs(rate - section.p) > 1e-6 * section.p) {
-      throw new FormatError(`layer ${i} has a rate of ${section.p}, where its keys and bits give ${rate}`);
-    }
+    checkRate(section, i);
     if (section.start < -maxTime || section.start > maxTime) {
       throw new FormatError(`layer ${i} begins at ${section.start}, before or after all time`);
     }
@@ -192,6 +214,33 @@ function checkWindow(header, sections) {
   });
   if (count > generations + 1n) {
     throw new FormatError(`${count} generations of ${generations}`);
+  }
+}
+
+const maxCuckooLayers = 32;
+
+function checkCuckoo(header, sections) {
+  const [shape, limit] = header.parameters, { k } = sections[0];
+  const iterations = shape & 0xffffffffn, growth = Number(shape >> 32n);
+  if (iterations < 1n || iterations > 0xffffn || growth > 1 << 15 || (growth & (growth - 1)) !== 0) {
+    throw new FormatError(`a cuckoo filter with parameters ${shape}`);
+  }
+  if (sections.length > maxCuckooLayers || (sections.length > 1 && growth === 0)) {
+    throw new FormatError(`a cuckoo filter with ${sections.length} layers`);
+  }
+  let blocks = 1, slots = 0;
+  while (blocks < (header.n - header.n % k) / k) {
+    blocks *= 2;
+  }
+  sections.forEach((section, i) => {
+    if (section.k !== k || section.blocks !== blocks || section.n !== blocks * k || section.pBits !== 0n) {
+      throw new FormatError(`layer ${i} of a cuckoo filter has ${section.blocks} buckets of ${section.k}, not ${blocks} of ${k}`);
+    }
+    slots += blocks * k;
+    blocks *= growth;
+  });
+  if (limit !== 0n && BigInt(slots) > limit) {
+    throw new FormatError(`layers of ${slots} bytes under a limit of ${limit}`);
   }
 }
 
@@ -304,7 +353,8 @@ export function describe(filter, key, source, list) {
       const [bytes, at] = source(layer.placeOf(positions, bit));
       return { ...bit, ...layer.read(bytes, at, bit) };
     });
-    return { ...positions, layer: i, live: live.includes(layer), bits, found: bits.every((bit) => bit.set) };
+    const found = filter.kind === 'cuckoo' ? bits.some((bit) => bit.set) : bits.every((bit) => bit.set);
+    return { ...positions, layer: i, live: live.includes(layer), bits, found };
   });
   const set = layers.some((layer) => layer.found && layer.live);
   const excepted = set && list !== null && list.has(bytesOf(key));
@@ -332,6 +382,22 @@ export class Filter extends Head {
       const { offset, length, blocks } = head.state.sections[1];
       this.list = new KeyList(file.subarray(offset, offset + length), blocks);
       this.checkExceptions();
+    }
+    if (this.kind === 'cuckoo') {
+      this.layers.forEach((layer) => this.checkSlots(layer));
+    }
+  }
+
+  // checkSlots: as many slots are in use as the section says, and no bytes behind them.
+  checkSlots({ offset, length, slots, added }) {
+    let used = 0;
+    for (let at = offset; at < offset + slots; at++) {
+      if (this.file[at] !== 0) {
+        used++;
+      }
+    }
+    if (BigInt(used) !== added || this.file.subarray(offset + slots, offset + length).some((byte) => byte !== 0)) {
+      throw new FormatError(`a layer of a cuckoo filter has ${used} fingerprints, not ${added}, or bytes behind its slots`);
     }
   }
 

@@ -324,3 +324,75 @@ export class SchemeLayer extends ClassicLayer {
     return this.scheme.positions(key, BigInt(this.m), this.k, this.seed);
   }
 }
+
+// cuckooPlace returns a hash's fingerprint and its two buckets of B, which may be the same.
+export function cuckooPlace(hash, blocks) {
+  const h = low64(BigInt(hash)), fingerprint = h % 255n + 1n;
+  const one = h % BigInt(blocks), other = (h ^ (fingerprint * 0x5bd1e995n)) % BigInt(blocks);
+  return { fingerprint: Number(fingerprint), buckets: [Number(one), Number(other)] };
+}
+
+// A layer of buckets with a fingerprint of a byte in each slot. B is a power of two.
+export class CuckooLayer {
+  constructor(section) {
+    Object.assign(this, section);
+    this.blockBytes = section.k;
+    this.slots = section.blocks * section.k;
+    this.m = this.slots * 8;
+    this.maskHigh = Math.floor((section.blocks - 1) / 0x100000000);
+    this.maskLow = (section.blocks - 1) | 0;
+  }
+
+  // fingerprint is that of the hash: 2^32 is 1 mod 255.
+  fingerprint() {
+    return ((out[0] >>> 0) + (out[1] >>> 0)) % 255 + 1;
+  }
+
+  // one is the number of the hash's first bucket.
+  one() {
+    return ((out[0] & this.maskLow) >>> 0) + (out[1] & this.maskHigh) * 0x100000000;
+  }
+
+  // other is that of its second.
+  other(fingerprint) {
+    const apart = fingerprint * 0x5bd1e995;
+    const low = out[0] ^ (apart | 0), high = out[1] ^ Math.floor(apart / 0x100000000);
+    return ((low & this.maskLow) >>> 0) + (high & this.maskHigh) * 0x100000000;
+  }
+
+  has(file) {
+    const fingerprint = this.fingerprint();
+    return this.within(file, this.offset + this.one() * this.k, fingerprint) ||
+      this.within(file, this.offset + this.other(fingerprint) * this.k, fingerprint);
+  }
+
+  // within looks for a fingerprint in the bucket that begins at a byte.
+  within(bytes, at, fingerprint) {
+    for (let slot = 0; slot < this.k; slot++) {
+      if (bytes[at + slot] === fingerprint) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // positions has the slots of both buckets as its bits.
+  positions(hash) {
+    const place = cuckooPlace(hash, this.blocks), bits = [];
+    for (const bucket of new Set(place.buckets)) {
+      for (let slot = 0; slot < this.k; slot++) {
+        bits.push({ bucket, slot, position: bucket * this.k + slot, fingerprint: place.fingerprint });
+      }
+    }
+    return { ...place, bits };
+  }
+
+  placeOf(_, bit) {
+    return this.offset + bit.bucket * this.k;
+  }
+
+  read(bytes, at, bit) {
+    const value = bytes[at + bit.slot];
+    return { byte: this.offset + bit.position, mask: 255, value, set: value === bit.fingerprint };
+  }
+}

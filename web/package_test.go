@@ -77,14 +77,6 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// TestUnknownKind: a file of a kind that the reader does not know is refused for that.
-func TestUnknownKind(t *testing.T) {
-	t.Parallel()
-	if got := strings.TrimSpace(node(t, "unknown.mjs", filepath.Join(root, "testdata", "golden", "cuckoo.bloom"))); got != "version: filters of kind 8 are unknown" {
-		t.Error(got)
-	}
-}
-
 // TestSecrets: a keyed filter answers with its secret, and with no other.
 func TestSecrets(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/bloomery/bloom/internal/anyfile"
+	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/rate"
+	"github.com/bloomery/bloom/internal/scheme"
 	"github.com/cespare/xxhash/v2"
 	"github.com/dchest/siphash"
 	"github.com/zeebo/xxh3"
@@ -32,6 +34,7 @@ func TestHashes(t *testing.T) {
 		Length         int
 		Seed           string
 		XXH3, XXH64    string
+		Murmur64A      string
 		Secret, SipHex string
 	}
 	secret := []byte("sixteen bytes ..")
@@ -51,11 +54,31 @@ func TestHashes(t *testing.T) {
 			rows = append(rows, row{
 				length, fmt.Sprint(seed),
 				fmt.Sprintf("%x", xxh3.HashSeed(key[:length], seed)), fmt.Sprintf("%x", digest.Sum64()),
+				fmt.Sprintf("%x", scheme.Murmur64A(key[:length], seed)),
 				hex.EncodeToString(secret), fmt.Sprintf("%x", siphash.Hash(0x206e656574786973, 0x2e2e207365747962, key[:length])),
 			})
 		}
 	}
 	pure(t, map[string]any{"hashes": rows}, filepath.Join(root, "testdata", "vectors", "hash.json"))
+}
+
+// TestCuckooPlaces compares where a key may lie in tables of all sizes.
+func TestCuckooPlaces(t *testing.T) {
+	t.Parallel()
+	type row struct {
+		Hash                            string
+		Blocks, Fingerprint, One, Other uint64
+	}
+	random := rand.New(rand.NewPCG(8, 8))
+	var rows []row
+	for bits := range 35 {
+		buckets := uint64(1) << bits
+		for _, h := range []uint64{0, 1, 254, 255, 1<<32 - 1, 1 << 32, 1<<63 - 1, 1 << 63, 1<<64 - 1, random.Uint64(), random.Uint64(), random.Uint64()} {
+			nest := kernel.NestOf(h)
+			rows = append(rows, row{fmt.Sprint(h), buckets, uint64(nest.Fingerprint), nest.One % buckets, nest.Other % buckets})
+		}
+	}
+	pure(t, map[string]any{"places": rows})
 }
 
 // TestRates compares the rate of paired lines with the library's. A window's file is

@@ -225,11 +225,30 @@ export class RemoteFilter extends Head {
     }
     for (const layer of this.live()) {
       restore();
+      if (this.kind === 'cuckoo') {
+        if (await this.inBuckets(layer, signal, blocks)) {
+          return true;
+        }
+        continue;
+      }
       const at = layer.offset + layer.block() * layer.blockBytes;
       const bytes = await this.block(at, layer.blockBytes, signal, blocks);
       restore();
       if (layer.test(bytes, 0)) {
         return this.kind !== 'exceptions' || !(await this.exceptions(signal)).has(bytesOf(key));
+      }
+    }
+    return false;
+  }
+
+  // inBuckets reads a bucket of a layer, and the other one unless the first has the key's
+  // fingerprint.
+  async inBuckets(layer, signal, blocks) {
+    const fingerprint = layer.fingerprint();
+    for (const bucket of new Set([layer.one(), layer.other(fingerprint)])) {
+      const bytes = await this.block(layer.offset + bucket * layer.k, layer.k, signal, blocks);
+      if (layer.within(bytes, 0, fingerprint)) {
+        return true;
       }
     }
     return false;

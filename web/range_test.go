@@ -123,6 +123,10 @@ func TestRange(t *testing.T) {
 			exact = false
 		case "classic":
 			block, exact = 1, false
+		case "scalablecounting":
+			block, exact = 2048, false
+		case "cuckoo":
+			block, exact = 9, false // the most slots of a bucket
 		case "exceptions":
 			continue // and the list, once
 		}

@@ -174,6 +174,13 @@ func larger(t *testing.T) (cases []webtest.Case) {
 		if layers := len(growing.Layers()); layers < 4 {
 			t.Fatalf("the scalable filter has %d layers", layers)
 		}
+		scalable.First = 2_000
+		overlapping, err := scalable.NewCounting()
+		keep(name("scalablecounting"), secret, 10_000, overlapping, err)
+		for i := range 3_000 {
+			overlapping.Remove([]byte(webtest.StoredKey(i)))
+		}
+		keep(name("scalablecounting, keys removed"), secret, 0, overlapping, nil)
 		config.Keys = 50_000
 		counting, err := config.NewCounting()
 		for i := range 10_000 {
@@ -185,6 +192,21 @@ func larger(t *testing.T) (cases []webtest.Case) {
 		}
 		keep(name("counting, keys removed"), secret, 0, counting, nil)
 		keep(name("exceptions"), secret, 0, excepting(t, config), nil)
+		cuckoo, err := bloom.CuckooConfig{Keys: 100, BucketSize: 3, Growth: 2, Seed: config.Seed, Secret: config.Secret}.New()
+		for i := range 2_000 {
+			cuckoo.Add([]byte(fmt.Sprintf("before key %d", i)))
+		}
+		for i := range 1_000 {
+			cuckoo.Remove([]byte(fmt.Sprintf("before key %d", i)))
+		}
+		keep(name("cuckoo"), secret, 10_000, cuckoo, err)
+	}
+	for size, c := range map[string]bloom.CuckooConfig{
+		"one":  {Keys: 1000, BucketSize: 1, Growth: 8, Iterations: 500},
+		"nine": {Keys: 20_000, BucketSize: 9, NonScaling: true, Budget: 1 << 20},
+	} {
+		cuckoo, err := c.New()
+		keep("cuckoo, buckets of "+size, "", 10_000, cuckoo, err)
 	}
 	for rate, k := range map[float64]string{0.3: "few", 1e-9: "many"} {
 		filter, err := bloom.Config{Keys: 20_000, Rate: rate}.New()

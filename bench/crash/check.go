@@ -18,15 +18,20 @@ type promise struct {
 // lossy reports whether the most recent commands, names included, may be lost.
 func (p promise) lossy() bool { return !p.cut.IsZero() && p.level == "everysec" }
 
-// losses are acknowledged adds that are gone, as the promise allows.
+// losses are acknowledged adds that are gone, and acknowledged removals of keys that are
+// there again, as the promise allows.
 type losses struct {
-	adds   int
-	oldest time.Duration // how long before the cut the first one was acknowledged
+	adds     int
+	removals int
+	oldest   time.Duration // how long before the cut the first one was acknowledged
 }
 
-func (l *losses) add(adds int, age time.Duration) {
-	l.adds += adds
-	l.oldest = max(l.oldest, age)
+func (l *losses) add(adds int, age time.Duration) { l.join(losses{adds: adds, oldest: age}) }
+
+func (l *losses) join(m losses) {
+	l.adds += m.adds
+	l.removals += m.removals
+	l.oldest = max(l.oldest, m.oldest)
 }
 
 // A checker compares what a server has with what it must have.
@@ -37,11 +42,17 @@ type checker struct {
 	savedAt time.Time // at level none: whatever was acknowledged earlier is in a snapshot
 	all     bool      // also look for keys that were found before
 	lost    losses
+	doubts  []map[string]doubt // for each removable filter, the keys in doubt since this crash
 }
 
 // needed reports whether an acknowledged span must be there.
 func (k *checker) needed(s span) bool {
 	return s.certain || !s.acked.IsZero() && (k.promise.level != "none" || s.acked.Before(k.savedAt))
+}
+
+// keeps is needed for a span of a worker's own filter.
+func (k *checker) keeps(o *object, s span) bool {
+	return k.needed(s) || o.removes() && !s.acked.IsZero()
 }
 
 // check looks for everything. What it finds becomes the model's new initial state.
@@ -52,6 +63,9 @@ func (p *plant) check(address string, made promise, all bool) (losses, error) {
 	}
 	defer c.conn.Close()
 	k := &checker{client: c, plant: p, promise: made, all: all}
+	for range removables {
+		k.doubts = append(k.doubts, map[string]doubt{})
+	}
 	for _, w := range p.workers {
 		if w.failure != nil {
 			return losses{}, w.failure
@@ -70,13 +84,18 @@ func (p *plant) check(address string, made promise, all bool) (losses, error) {
 			return k.lost, fmt.Errorf("%s: %w", sharedName(i), err)
 		}
 	}
+	for i, f := range removables {
+		if err := k.removable(i); err != nil {
+			return k.lost, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
 	return k.lost, nil
 }
 
 // seen is what the server holds under a worker's names.
 type seen struct {
 	from, to time.Time // when the server was asked
-	slots    [lastingNames + expiringNames]struct {
+	slots    [markName + 1]struct {
 		kind    string
 		text    string
 		expires int64
@@ -124,11 +143,21 @@ func (k *checker) worker(w *worker) error {
 	if err != nil {
 		return err
 	}
+	t, err := k.trace(w)
+	if err != nil {
+		return err
+	}
+	fits := func(p int) error {
+		if err := k.matches(w, s, p); err != nil {
+			return err
+		}
+		return t.fits(p)
+	}
 	var why error
 	for p := w.acked; p <= len(w.ops); p++ {
-		err := k.matches(w, s, p)
+		err := fits(p)
 		if err == nil {
-			w.settle(p, s.has)
+			k.settle(w, s, t, p)
 			return nil
 		}
 		if why == nil {
@@ -139,20 +168,56 @@ func (k *checker) worker(w *worker) error {
 		return why
 	}
 	for p := w.acked - 1; p >= 0; p-- {
-		if k.matches(w, s, p) != nil {
+		if fits(p) != nil {
 			continue
 		}
-		adds := 0
+		lost := losses{oldest: k.promise.cut.Sub(w.ops[p].acked)}
 		for i := p; i < w.acked; i++ {
-			if o := &w.ops[i]; o.object != nil {
-				adds += w.spanOf(o).count
+			o := &w.ops[i]
+			if o.object != nil {
+				lost.adds += w.spanOf(o).count
+			}
+			for _, s := range o.steps {
+				switch s.change {
+				case adds:
+					lost.adds++
+				case removes:
+					lost.removals++
+				}
 			}
 		}
-		k.lost.add(adds, k.promise.cut.Sub(w.ops[p].acked))
-		w.settle(p, s.has)
+		k.lost.join(lost)
+		k.settle(w, s, t, p)
 		return nil
 	}
 	return fmt.Errorf("no earlier state matches either: %w", why)
+}
+
+// settle makes the state after p ops the new initial state. As the names and filters may
+// not distinguish it from those before and after it, some keys of removable filters are in
+// doubt.
+func (k *checker) settle(w *worker, s *seen, t *trace, p int) {
+	least := w.acked
+	if k.promise.lossy() {
+		least = 0
+	}
+	from, to := p, p
+	for i := p - 1; i >= least && k.matches(w, s, i) == nil; i-- {
+		if t.fits(i) == nil {
+			from = i
+		}
+	}
+	for i := p + 1; i <= len(w.ops) && k.matches(w, s, i) == nil; i++ {
+		if t.fits(i) == nil {
+			to = i
+		}
+	}
+	for i, doubts := range w.settleSteps(t.first(from), t.last(to)) {
+		for number, d := range doubts {
+			k.doubts[i][key(w.id, number)] = d
+		}
+	}
+	w.settle(p, s.has)
 }
 
 // look queries all names of a worker.
@@ -239,7 +304,7 @@ func (k *checker) hasKeys(w *worker, s *seen, slot int, o *object, p int) error 
 		}
 		have = found{missing: missing, first: math.MaxInt}
 		for i, n := range missing {
-			if n > 0 && k.needed(o.spans[i]) {
+			if n > 0 && k.keeps(o, o.spans[i]) {
 				if o.spans[i].certain {
 					have.first = -1
 				}
@@ -254,7 +319,7 @@ func (k *checker) hasKeys(w *worker, s *seen, slot int, o *object, p int) error 
 	if have.first < w.first+p {
 		lost, of, first := 0, 0, time.Time{}
 		for i, n := range have.missing {
-			if x := o.spans[i]; k.needed(x) && (x.certain || x.op < w.first+p) {
+			if x := o.spans[i]; k.keeps(o, x) && (x.certain || x.op < w.first+p) {
 				of += x.count
 				if lost += n; n > 0 && first.IsZero() {
 					first = x.acked
@@ -265,11 +330,11 @@ func (k *checker) hasKeys(w *worker, s *seen, slot int, o *object, p int) error 
 	}
 	fresh := 0
 	for _, x := range o.spans {
-		if k.needed(x) && (x.certain || x.op < w.first+p) {
+		if k.keeps(o, x) && (x.certain || x.op < w.first+p) {
 			fresh += x.fresh
 		}
 	}
-	if at.card < fresh && k.promise.level != "none" { // at none, a snapshot may have bits of adds that it does not count
+	if at.card < fresh && (k.promise.level != "none" || o.removes()) { // at none, a snapshot may have bits of adds that it does not count
 		return fmt.Errorf("%s, a %s filter, counts %d keys, but %d were new", w.name(slot), o.kind, at.card, fresh)
 	}
 	return nil

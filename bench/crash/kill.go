@@ -19,6 +19,7 @@ type tally struct {
 	stops    int // orderly stops
 	restored int // from a backup
 	adds     int
+	removals int
 	commands int
 	allowed  int // lost adds that were acknowledged, as the level allows
 	restarts []time.Duration
@@ -88,6 +89,7 @@ func (t *tally) directory(p *plant, cycles int) error {
 	}
 	t.mu.Lock()
 	t.adds += p.adds()
+	t.removals += p.removals()
 	t.commands += p.commandsDone()
 	t.mu.Unlock()
 	return nil

@@ -19,9 +19,12 @@ var filterKinds = map[string][]string{
 	"paired":         {"0.0001", "4000", "NONSCALING", "LAYOUT", "PAIRED"},
 	"paired growing": {"0.0001", "100", "LAYOUT", "PAIRED", "EXPANSION", "2"},
 	"window":         {"0.0001", "4000", "WINDOW", "24h"},
+
+	"counting":         {"0.0001", "7000", "NONSCALING", "LAYOUT", "COUNTING"},
+	"counting growing": {"0.0001", "200", "LAYOUT", "COUNTING", "EXPANSION", "2"},
 }
 
-var kindNames = []string{"fixed", "growing", "paired", "paired growing", "window"}
+var kindNames = []string{"fixed", "growing", "paired", "paired growing", "window", "counting", "counting growing"}
 
 const objectKeys = 3000
 
@@ -77,6 +80,8 @@ const (
 	wantNumber      // an integer
 	wantAdds        // an integer, or an array of them
 	wantMerge       // OK, or the error that the filters are unlike
+	wantSteps       // one answer for each of the op's steps
+	wantCount       // an integer, at least the op's
 	wantSave        // OK: everything acknowledged before is in a snapshot
 	wantAny         // any reply
 )
@@ -101,6 +106,16 @@ func (w *worker) take(r resp.Reply, expect want, sent time.Time) bool {
 		bad = r.Kind != resp.SimpleString || r.Text != "OK"
 	case wantNumber:
 		bad = r.Kind != resp.Integer
+	case wantCount:
+		if bad = r.Kind != resp.Integer; !bad && int(r.Integer) < op.least {
+			w.failure = fmt.Errorf("worker %d: LOST: a key is there %d times, by its count %d", w.id, op.least, r.Integer)
+			return false
+		}
+	case wantSteps:
+		if err := w.takeSteps(op, r); err != nil {
+			w.failure = fmt.Errorf("worker %d: %w", w.id, err)
+			return false
+		}
 	case wantAdds:
 		bad = r.Kind != resp.Integer && r.Kind != resp.Array
 	}
@@ -148,6 +163,9 @@ func (w *worker) note(before *names) *op {
 
 // act performs one action, which takes one or several commands.
 func (w *worker) act(c *client, rng *rand.Rand, wants []want) []want {
+	if rng.IntN(3) == 0 {
+		return w.turnOver(c, rng, wants)
+	}
 	roll := rng.IntN(100)
 	switch slot := rng.IntN(lastingNames); {
 	case roll < 30:

@@ -1,6 +1,6 @@
-// Command crash tests what `bloomery serve` promises about acknowledged adds: it
-// kills the real program under load, or cuts its disk's power, restarts it, and
-// checks that everything acknowledged is there. It prints a Markdown table, and fails
+// Command crash tests what `bloomery serve` promises about acknowledged adds and deletes:
+// it kills the real program under load, or cuts its disk's power, restarts it, and
+// checks that everything acknowledged is there, and nothing that was deleted. It prints a Markdown table, and fails
 // if anything is missing. See docs/reliability.md.
 //
 //	crash -bloomery ../../bin/bloomery kill
@@ -91,14 +91,14 @@ func (o options) level(standard string) []string {
 }
 
 func (o options) kill() error {
-	fmt.Println("| durability | kill -9 under load | while starting | restored from a backup | adds acknowledged | that had to be there and were not | others lost | restart p50 | p99 |")
-	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
+	fmt.Println("| durability | kill -9 under load | while starting | restored from a backup | adds acknowledged | deletes acknowledged | of both, lost | adds lost that were not promised | restart p50 | p99 |")
+	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, level := range o.level("always,everysec,none") {
 		t := killAgain(o, level)
 		if t.failure != nil {
 			return t.failure
 		}
-		fmt.Printf("| %s | %s | %s | %s | %s | 0 | %s | %.0f ms | %.0f ms |\n", level, thousands(t.kills), thousands(t.starting), thousands(t.restored), thousands(t.adds), thousands(t.allowed), percentile(t.restarts, 0.5), percentile(t.restarts, 0.99))
+		fmt.Printf("| %s | %s | %s | %s | %s | %s | 0 | %s | %.0f ms | %.0f ms |\n", level, thousands(t.kills), thousands(t.starting), thousands(t.restored), thousands(t.adds), thousands(t.removals), thousands(t.allowed), percentile(t.restarts, 0.5), percentile(t.restarts, 0.99))
 	}
 	return nil
 }

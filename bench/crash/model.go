@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -11,7 +12,7 @@ import (
 // some prefix of its commands leaves them, and that prefix includes all commands that
 // were acknowledged (at everysec, after a power cut: all that were acknowledged some
 // time earlier). In addition, all workers add to the same shared filters, which are
-// never deleted.
+// never deleted, and add to and remove from the same removable filters.
 
 // A span is a range of consecutive keys that one command adds.
 type span struct {
@@ -40,12 +41,14 @@ type entry struct {
 
 func (e entry) empty() bool { return e.object == nil && e.text == "" }
 
-// names are a worker's entries. The first ones never expire, the others do.
-type names [lastingNames + expiringNames]entry
+// names are a worker's entries. The first ones never expire, the others do, but for the
+// last one, which is the mark that turnOver sets.
+type names [markName + 1]entry
 
 const (
 	lastingNames  = 4
 	expiringNames = 2
+	markName      = lastingNames + expiringNames
 )
 
 // An op is a command that has been sent.
@@ -58,6 +61,10 @@ type op struct {
 
 	merged   *object // for a merge: the destination, and the range of its spans that are new
 	from, to int
+
+	removable int // for a change of a removable filter: its number, from 1
+	steps     []step
+	least     int // for wantCount: the least number that is right
 }
 
 // A worker is one connection's part of the load, with its expected results.
@@ -71,13 +78,20 @@ type worker struct {
 	shared [][]span
 	next   int // number of the next key
 
+	holdings []*holding // one for each of the removables
+
 	adds     int       // acknowledged in total
+	removals int       // acknowledged in total
 	commands int       // acknowledged in total
 	atDial   int       // value of commands when the connection was opened
 	savedAt  time.Time // whatever was acknowledged earlier is in a snapshot
 	failure  error     // a wrong reply
 	stopped  error     // why the connection was closed
 }
+
+// removes reports whether keys can be removed from the filter. What is added to such a
+// filter is logged at level none, too.
+func (o *object) removes() bool { return strings.HasPrefix(o.kind, "counting") }
 
 func (w *worker) name(slot int) string { return fmt.Sprintf("w%d:%d", w.id, slot) }
 

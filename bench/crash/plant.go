@@ -17,10 +17,12 @@ type plant struct {
 	rng                *rand.Rand
 	process            *process
 	workers            []*worker
-	counters           []atomic.Int64   // next new key of each shared filter
-	certain            [][]span         // for each shared filter, spans found after a restart
-	cards              []int64          // for each shared filter, its last known count
-	shapes             map[string]shape // by kind, as in filterKinds
+	counters           []atomic.Int64     // next new key of each shared filter
+	certain            [][]span           // for each shared filter, spans found after a restart
+	cards              []int64            // for each shared filter, its last known count
+	doubts             []map[string]doubt // for each removable filter, keys that are left alone
+	doubtful           []int              // how many keys it has of these
+	shapes             map[string]shape   // by kind, as in filterKinds
 	running            sync.WaitGroup
 	saves              float64 // the fraction of the load's snapshots that are actually requested
 }
@@ -30,14 +32,22 @@ const workersPerPlant = 4
 func (o options) plant(dir, level string, rng *rand.Rand) *plant {
 	p := &plant{binary: o.binary, dir: dir, level: level, judged: cmp.Or(o.judge, level), rng: rng, saves: 1}
 	p.counters, p.certain, p.cards = make([]atomic.Int64, len(sharedFilters)), make([][]span, len(sharedFilters)), make([]int64, len(sharedFilters))
+	p.doubtful = make([]int, len(removables))
+	for range removables {
+		p.doubts = append(p.doubts, map[string]doubt{})
+	}
 	for i := range workersPerPlant {
-		p.workers = append(p.workers, &worker{id: i, plant: p, now: &names{}, shared: make([][]span, len(sharedFilters))})
+		w := &worker{id: i, plant: p, now: &names{}, shared: make([][]span, len(sharedFilters))}
+		for range removables {
+			w.holdings = append(w.holdings, newHolding())
+		}
+		p.workers = append(p.workers, w)
 	}
 	return p
 }
 
 // begin starts the server in an empty directory, learns the shapes of filters, and
-// creates the shared ones.
+// creates those that all workers use.
 func (p *plant) begin() (err error) {
 	if err := p.restart(); err != nil {
 		return err
@@ -54,6 +64,15 @@ func (p *plant) begin() (err error) {
 	defer c.conn.Close()
 	for i, words := range sharedFilters {
 		if _, err := c.do(append([]string{"BF.RESERVE", sharedName(i)}, words...)...); err != nil {
+			return err
+		}
+	}
+	for _, f := range removables {
+		command := "BF.RESERVE"
+		if f.cuckoo {
+			command = "CF.RESERVE"
+		}
+		if _, err := c.do(append([]string{command, f.name}, f.reserve...)...); err != nil {
 			return err
 		}
 	}
@@ -101,6 +120,14 @@ func (p *plant) load() {
 func (p *plant) adds() (n int) {
 	for _, w := range p.workers {
 		n += w.adds
+	}
+	return n
+}
+
+// removals returns how many removals have been acknowledged so far.
+func (p *plant) removals() (n int) {
+	for _, w := range p.workers {
+		n += w.removals
 	}
 	return n
 }

@@ -13,14 +13,15 @@ import (
 
 // A powerTally holds the results of the power cuts, or of the faults, at one level.
 type powerTally struct {
-	mu      sync.Mutex
-	runs    int
-	adds    int
-	lost    losses
-	syncs   int
-	torn    int
-	exits   []time.Duration // from the fault until the process exits
-	failure error
+	mu       sync.Mutex
+	runs     int
+	adds     int
+	removals int
+	lost     losses
+	syncs    int
+	torn     int
+	exits    []time.Duration // from the fault until the process exits
+	failure  error
 }
 
 // faults are the disk faults to test.
@@ -52,29 +53,29 @@ func (o options) power() error {
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		return fmt.Errorf("this needs root and Linux with /dev/fuse; nothing was tested: %w", err)
 	}
-	fmt.Println("| durability | power cuts | fsyncs before them | sectors dropped | adds acknowledged | lost | oldest lost, before the cut |")
-	fmt.Println("|---|--:|--:|--:|--:|--:|--:|")
+	fmt.Println("| durability | power cuts | fsyncs before them | sectors dropped | adds acknowledged | lost | deletes acknowledged | lost | oldest lost, before the cut |")
+	fmt.Println("|---|--:|--:|--:|--:|--:|--:|--:|--:|")
 	for _, level := range o.level("always,everysec") {
 		t := o.each(level, o.cuts, func(t *powerTally, m *machine, n int) error { return t.cut(m, n == o.cuts-1) })
 		if t.failure != nil {
 			return t.failure
 		}
 		oldest := "–"
-		if t.lost.adds > 0 {
+		if t.lost.adds+t.lost.removals > 0 {
 			oldest = fmt.Sprintf("%.2f s", t.lost.oldest.Seconds())
 		}
-		fmt.Printf("| %s | %d | %s | %s | %s | %s | %s |\n", level, t.runs, thousands(t.syncs), thousands(t.torn), thousands(t.adds), thousands(t.lost.adds), oldest)
+		fmt.Printf("| %s | %d | %s | %s | %s | %s | %s | %s | %s |\n", level, t.runs, thousands(t.syncs), thousands(t.torn), thousands(t.adds), thousands(t.lost.adds), thousands(t.removals), thousands(t.lost.removals), oldest)
 	}
 	fmt.Println()
-	fmt.Println("| the disk's fault | durability | times | ended with an error | acknowledged adds lost after it | from the fault to the end, most |")
-	fmt.Println("|---|---|--:|--:|--:|--:|")
+	fmt.Println("| the disk's fault | durability | times | ended with an error | acknowledged adds lost after it | deletes lost | from the fault to the end, most |")
+	fmt.Println("|---|---|--:|--:|--:|--:|--:|")
 	for _, f := range faults {
 		for _, level := range o.level("always,everysec") {
 			t := o.each(level, o.faults, func(t *powerTally, m *machine, n int) error { return t.fault(m, f.fault, n%2 == 0) })
 			if t.failure != nil {
 				return fmt.Errorf("%s: %w", f.name, t.failure)
 			}
-			fmt.Printf("| %s | %s | %d | %d | %s | %.0f ms |\n", f.name, level, t.runs, len(t.exits), thousands(t.lost.adds), percentile(t.exits, 1))
+			fmt.Printf("| %s | %s | %d | %d | %s | %s | %.0f ms |\n", f.name, level, t.runs, len(t.exits), thousands(t.lost.adds), thousands(t.lost.removals), percentile(t.exits, 1))
 		}
 	}
 	return nil
@@ -107,6 +108,7 @@ func (o options) each(level string, runs int, do func(*powerTally, *machine, int
 			defer t.mu.Unlock()
 			if m != nil {
 				t.adds += m.adds()
+				t.removals += m.removals()
 			}
 			if err != nil && t.failure == nil {
 				t.failure = fmt.Errorf("%s, seed %d: %w", level, o.seed, err)
@@ -187,14 +189,14 @@ func (t *powerTally) cut(m *machine, last bool) error {
 	}
 	lost, err := m.check(m.process.address, promise{level: m.judged, cut: at}, true)
 	if err == nil && lost.oldest > everysecBound {
-		err = fmt.Errorf("LOST: an add that was acknowledged %v before the cut", lost.oldest)
+		err = fmt.Errorf("LOST: an add or a delete that was acknowledged %v before the cut", lost.oldest)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.runs++
 	t.syncs += syncs
 	t.torn += torn
-	t.lost.add(lost.adds, lost.oldest)
+	t.lost.join(lost)
 	return err
 }
 
@@ -244,12 +246,12 @@ func (t *powerTally) fault(m *machine, f fault, powerGoes bool) error {
 	}
 	lost, err := m.check(m.process.address, made, true)
 	if err == nil && lost.oldest > everysecBound {
-		err = fmt.Errorf("LOST: an add that was acknowledged %v before the fault", lost.oldest)
+		err = fmt.Errorf("LOST: an add or a delete that was acknowledged %v before the fault", lost.oldest)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.runs++
 	t.exits = append(t.exits, took)
-	t.lost.add(lost.adds, lost.oldest)
+	t.lost.join(lost)
 	return err
 }

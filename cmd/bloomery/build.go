@@ -26,6 +26,9 @@ type buildCommand struct {
 	scheme        string
 	bits          human.BitsFlag
 	probes        human.ProbesFlag
+	bucketSize    uint16
+	iterations    uint16
+	expansion     uint16
 	folds         human.CountFlag
 	budget        human.SizeFlag
 	seed          human.SeedFlag
@@ -57,8 +60,9 @@ more distinct keys than planned.
 --kind makes another kind of filter: splitblock, classic, counting, scalable or
 scalablecounting (which grow, and so need no -n), window (which forgets after
 --span) or cuckoo (RedisBloom's; its rate follows from its size, and a line that
-comes twice is in it twice). With --format the file is in another program's format, and as large as that program
-would make it.
+comes twice is in it twice). From counting, scalablecounting and cuckoo filters
+'bloomery remove' removes lines. With --format the file is in another program's
+format, and as large as that program would make it.
 ` + normalizeHelp,
 		Example: `  bloomery build -o seen.bloom urls.txt
   zcat logs/*.gz | bloomery build -o ips.bloom -n 5M -p 1e-4
@@ -79,6 +83,9 @@ would make it.
 	flags.StringVar(&b.scheme, "scheme", "", "for a classic filter, or a format with several: the `SCHEME` that maps keys to bit positions")
 	flags.Var(&b.bits, "bits", "for a classic filter or another program's format: m, instead of a size from -n and -p")
 	flags.Var(&b.probes, "probes", "for the same: `K`, the bits that a key sets")
+	flags.Uint16Var(&b.bucketSize, "bucket-size", 0, "for a cuckoo filter: the slots of a bucket, `N` (default 2)")
+	flags.Uint16Var(&b.iterations, "iterations", 0, "for the same: how many fingerprints an add may move, `N` (default 20)")
+	flags.Uint16Var(&b.expansion, "expansion", 0, "for the same: how many times larger each layer is than the one before, `N`; 0: it does not grow (default 1)")
 	flags.Var(&b.folds, "folds", "size the filter so that 'bloomery fold --by N' can shrink it later")
 	flags.Var(&b.seed, "seed", "the seed of the hash, which is stored in the file")
 	flags.StringArrayVar(&b.meta, "meta", nil, "store `KEY=VALUE` in the file's metadata; may be repeated")

@@ -145,13 +145,21 @@ func (b *buildCommand) cuckooConfig(keys uint64, secret []byte) bloom.CuckooConf
 	if b.given("rate") {
 		c.Rate = float64(b.rate)
 	}
+	c.BucketSize, c.Iterations, c.Growth = int(b.bucketSize), int(b.iterations), int(b.expansion)
+	c.NonScaling = b.given("expansion") && b.expansion == 0
 	return c
 }
 
 // refuseFlags refuses flags that the kind or format could only ignore.
 func (b *buildCommand) refuseFlags() error {
 	classic := b.kind == bloom.KindClassic.String() || b.format != ""
+	format, _ := interop.FormatNamed(b.format)
+	cuckoo := b.kind == bloom.KindCuckoo.String() || format != nil && format.Holds == interop.Cuckoos
 	switch {
+	case !cuckoo && (b.given("bucket-size") || b.given("iterations") || b.given("expansion")):
+		return usagef("--bucket-size, --iterations and --expansion are for --kind cuckoo and --format redisbloom-cuckoo")
+	case b.given("bucket-size") && b.bucketSize == 0, b.given("iterations") && b.iterations == 0:
+		return usagef("--bucket-size and --iterations are at least 1")
 	case b.scheme != "" && !classic, b.bits != 0 && !classic, b.probes != 0 && !classic:
 		return usagef("--scheme, --bits and --probes are for --kind classic and for --format")
 	case b.given("rate") && b.bits != 0:

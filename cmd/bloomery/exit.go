@@ -72,7 +72,7 @@ func inFlags(err error, bits string) error {
 		return nil
 	}
 	text := human.TrimPrefixes(err.Error())
-	text = strings.NewReplacer("Config.Folds", "--folds", "Keys, Rate and Bits", "-n, -p and "+bits, "Keys", "-n", "Rate", "-p", "Bits", bits, "Probes", "the number of probes").Replace(text)
+	text = strings.NewReplacer("Config.Folds", "--folds", "Keys, Rate and Bits", "-n, -p and "+bits, "Keys", "-n", "Rate", "-p", "Bits", bits, "Probes", "the number of probes", "BucketSize", "--bucket-size", "Iterations", "--iterations", "Growth", "--expansion").Replace(text)
 	return flagsError{text, err}
 }
 

@@ -57,7 +57,7 @@ Filters of other programs (Guava, RedisBloom, DCSO bloom, Parquet and more; see
 	root.SetFlagErrorFunc(flagError)
 	root.SetHelpCommand(newHelp())
 	root.SetHelpTemplate(helpTemplate)
-	addGroup(root, "Lines", newDedupe(), newBuild(), newAdd(), newCheck())
+	addGroup(root, "Lines", newDedupe(), newBuild(), newAdd(), newRemove(), newCheck())
 	addGroup(root, "Filter files", newInfo(), newVerify(), newMeta(), newMerge(), newIntersect(), newFold(), newConvert())
 	addGroup(root, "Planning", newPlan(), newBench(), newPlay())
 	addGroup(root, "Server", newServe(), newProbe(), newBackup(), newPush(), newPull(), newFsck())

@@ -61,8 +61,12 @@ func (o *serveOptions) checkStore(cmd *cobra.Command) error {
 			return usagef("--%s does not go with --store: %s", clash.name, clash.why)
 		}
 	}
-	if o.layout == "redisbloom" && cmd.Flags().Changed("layout") {
+	switch {
+	case !cmd.Flags().Changed("layout"):
+	case o.layout == "redisbloom":
 		return usagef("--layout redisbloom does not go with --store: a key's bits would lie on many nodes; the layout is paired")
+	case o.layout == "counting":
+		return usagef("--layout counting does not go with --store: keys cannot be removed there; the layout is paired")
 	}
 	o.layout = "paired"
 	if !cmd.Flags().Changed("durability") {

@@ -79,7 +79,7 @@ func (i *Image) Piece(at uint64, most int) ([]byte, error) {
 		piece = make([]byte, 0, min(s.FileBytes-at, uint64(most)))
 	}
 	end := at + uint64(len(piece))
-	buffer := make([]uint64, SpanBytes/8)
+	buffer := make([]uint64, (min(SpanBytes, s.Checksums-min(end, s.Checksums))+7)/8)
 	for end < s.Checksums && len(piece)+SpanBytes <= most {
 		span, err := i.span(buffer, end)
 		if err != nil {

@@ -258,6 +258,31 @@ func (f *Counters) ContainsBatch(hashes []uint64, found []bool, recent *Recent) 
 	return n
 }
 
+// removeAhead is how many keys RemoveBatch looks up before it removes them. The lines of
+// that many, four or five each, stay in the first-level cache.
+const removeAhead = 64
+
+// RemoveBatch sets removed[i] to Remove(hashes[i]), as if called one by one, and returns
+// how many are true. removed is as long as hashes. It looks some keys up before it removes
+// them, which fetches their lines side by side.
+func (f *Counters) RemoveBatch(hashes []uint64, removed []bool) (count int) {
+	hits := Recent{hits: true} // most keys will be there: fetch both lines
+	for len(hashes) > 0 {
+		n := min(len(hashes), removeAhead)
+		if len(f.Words) > nearCounters {
+			f.ContainsBatch(hashes[:n], removed, &hits)
+			hits.hits = true
+		}
+		for i, h := range hashes[:n] {
+			if removed[i] = f.Remove(h); removed[i] {
+				count++
+			}
+		}
+		hashes, removed = hashes[n:], removed[n:]
+	}
+	return count
+}
+
 // Merge adds g's counters to f's, folding g.Blocks/f.Blocks neighbouring blocks of g
 // into one of f. Each key then counts in f as often as in both together.
 func (f *Counters) Merge(g *Counters) {

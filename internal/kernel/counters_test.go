@@ -155,7 +155,7 @@ func TestCountersMerge(t *testing.T) {
 
 // TestCountersBatch: a batch gives the answers of single calls, by whatever way, moves the
 // same counters, also those that get stuck, and the nonzero ones are the bits of a Paired
-// with the same keys.
+// with the same keys. So does a batch of removals.
 func TestCountersBatch(t *testing.T) {
 	onEachPath(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(25, 26))
@@ -198,6 +198,16 @@ func TestCountersBatch(t *testing.T) {
 						t.Fatalf("the counters that are not zero are not the bits of the same %d keys", n)
 					}
 				}
+				for _, n := range []int{0, 1, 63, 64, 65, 1024, 300} {
+					hashes := randomHashes(random, n, before) // some are there, some twice
+					got, want := make([]bool, n), make([]bool, n)
+					for i, h := range hashes {
+						want[i] = single.Remove(h)
+					}
+					if count := f.RemoveBatch(hashes, got); !slices.Equal(got, want) || count != countTrue(want) || !slices.Equal(f.Words, single.Words) || f.Stuck != single.Stuck {
+						t.Fatalf("RemoveBatch of %d keys differs from single calls", n)
+					}
+				}
 				if blocks == 5 && bitsPerLine > 3 && f.Stuck == 0 {
 					t.Errorf("k = %d: no counter got stuck: this tests less than it should", 2*bitsPerLine)
 				}
@@ -221,9 +231,7 @@ func BenchmarkCounters(b *testing.B) {
 			"miss": func(at int) { f.ContainsBatch(misses[at:][:1024], answers, &recent) },
 			"add and remove": func(at int) { // adds alone would soon leave all counters stuck
 				f.AddBatch(hits[at:][:1024], answers)
-				for _, h := range hits[(at+keys/2)%(keys-1024):][:1024] {
-					f.Remove(h)
-				}
+				f.RemoveBatch(hits[(at+keys/2)%(keys-1024):][:1024], answers)
 			},
 		} {
 			b.Run(verb+"/"+name, func(b *testing.B) {

@@ -150,7 +150,7 @@ func (t *Cuckoo) replace(bucket uint64, old, with byte) (slot int) {
 // that is full, too, and so on. If none finds an empty slot after that many iterations, all
 // return to where they were, and the answer is false. Otherwise Kick appends the slots that
 // have changed to path, unless that is nil.
-func (t *Cuckoo) Kick(n Nest, iterations int, path *[]int) bool {
+func (t *Cuckoo) Kick(n Nest, iterations int, path *[]uint64) bool {
 	bucket, slot, inHand := n.One&t.Mask, uint64(0), n.Fingerprint
 	changed := 0
 	if path != nil {
@@ -162,11 +162,11 @@ func (t *Cuckoo) Kick(n Nest, iterations int, path *[]int) bool {
 		bucket = (bucket ^ uint64(inHand)*apart) & t.Mask
 		empty := t.replace(bucket, 0, inHand)
 		if path != nil {
-			*path = append(*path, int(at))
+			*path = append(*path, at)
 		}
 		if empty >= 0 {
 			if path != nil {
-				*path = append(*path, empty)
+				*path = append(*path, uint64(empty))
 			}
 			return true
 		}

@@ -103,10 +103,10 @@ func checkGuideCode(name, text string, code map[string]string) (problems []strin
 }
 
 // checkGuideCommands runs the commands in the tables of a document, in their order and in
-// one directory, which has two lists of lines. It returns which of them fail.
+// one directory, which has three lists of lines. It returns which of them fail.
 func checkGuideCommands(name, text string, run runner) (problems []string) {
 	const enter = "bloomery version >/dev/null && cd $TMPDIR && "
-	if _, err := run(name+", tables", enter+"seq 1 100 >urls.txt && seq 91 110 >new.txt"); err != nil {
+	if _, err := run(name+", tables", enter+"seq 1 100 >urls.txt && seq 91 110 >new.txt && seq 91 95 >gone.txt"); err != nil {
 		return []string{err.Error()}
 	}
 	doc, commands := parse(name, text), 0

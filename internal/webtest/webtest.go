@@ -28,7 +28,7 @@ type Case struct {
 }
 
 // Golden returns a case for each file in testdata/golden that the reader knows, given the
-// path of the repository's root. It does not know the kinds Cuckoo and ScalableCounting.
+// path of the repository's root.
 func Golden(t testing.TB, root string) (cases []Case) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(root, "testdata", "golden", "*.bloom"))
@@ -36,9 +36,6 @@ func Golden(t testing.TB, root string) (cases []Case) {
 		t.Fatalf("%d golden files, %v", len(paths), err)
 	}
 	for _, path := range paths {
-		if name := filepath.Base(path); strings.HasPrefix(name, "cuckoo") || strings.HasPrefix(name, "scalablecounting") {
-			continue
-		}
 		c := Case{Name: strings.TrimSuffix(filepath.Base(path), ".bloom"), Path: path, Now: time.Unix(1_800_000_000, 0)}
 		if strings.HasSuffix(c.Name, "-keyed") {
 			c.Secret = Secret

@@ -195,6 +195,32 @@ func TestConsoleFilter(t *testing.T) {
 	b.until(`document.querySelector("#detail [role=status]")?.textContent === "There is no filter with this name any more."`)
 }
 
+// TestConsoleRemovable shows filters from which keys can be removed: they have neither a
+// curve nor bits.
+func TestConsoleRemovable(t *testing.T) {
+	t.Parallel()
+	c := startConsole(t)
+	c.say("BF.RESERVE counted 0.01 1000 LAYOUT COUNTING", "BF.MADD counted a b c", "BF.DEL counted a", "CF.RESERVE nest 1000", "CF.INSERT nest ITEMS a b c", "CF.DEL nest a")
+	b := newTab(t)
+	b.size(1280, 900)
+	for name, kind := range map[string]string{"counted": "counting", "nest": "cuckoo"} {
+		b.open(c.url + "/?" + name + "#lang=en&f=%3D" + name)
+		b.until(`document.querySelector("[data-fact=items]")?.textContent === "2"`)
+		b.until(`document.querySelector("#detail .tag").textContent === "` + kind + `"`)
+		b.until(`document.querySelector("#health figure").hidden && document.querySelector("#health").textContent.includes("Keys can be removed from this filter")`)
+		b.until(`document.querySelector("#population").textContent.includes("keys can be removed from it")`)
+		b.write("#key", "b")
+		b.click("#test")
+		b.until(`document.querySelector("[data-verdict=seen]")`)
+		b.write("#key", "added here")
+		b.click("#add")
+		b.click("#dialog button.main")
+		b.until(`document.querySelector("[data-fact=items]").textContent === "3"`)
+	}
+	b.open(c.url + "/?list#lang=en")
+	b.until(`document.querySelectorAll("#rows .row .rate b").length === 2`)
+}
+
 // TestConsoleLive watches the page while a client adds and looks up keys.
 func TestConsoleLive(t *testing.T) {
 	t.Parallel()

@@ -449,7 +449,7 @@ func TestFile(t *testing.T) {
 	b.look(1280, "light")
 	b.open(servePages(t, map[string]http.Handler{"/golden/": golden}) + "/play#lang=en")
 	b.ready()
-	for _, name := range []string{"filter", "splitblock", "counting", "scalable", "classic"} {
+	for _, name := range []string{"filter", "splitblock", "counting", "scalable", "classic", "cuckoo"} {
 		path := filepath.Join(root, "testdata", "golden", name+".bloom")
 		var f interface{ Contains([]byte) bool }
 		if name == "classic" {

@@ -51,7 +51,8 @@ export class Detail {
     this.readAt = Date.now();
     try {
       const data = await ask("GET", pathOf(this.name));
-      const population = await ask("GET", pathOf(this.name, "/population", "parts=" + parts)).catch(() => null);
+      const hasBits = data.kind !== "counting" && data.kind !== "cuckoo"; // not counters or slots
+      const population = hasBits ? await ask("GET", pathOf(this.name, "/population", "parts=" + parts)).catch(() => null) : null;
       if (this.id === id) {
         if (!this.parts) this.build();
         this.data = data;

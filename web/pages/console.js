@@ -195,15 +195,15 @@ const shownFilters = () => (detail.id !== null ? [list.filters.get(detail.id)].f
 
 // sample appends what was counted since the last event to the filter's history.
 function sample(f, row, time) {
-  const counts = { new: row.keys_new ?? 0, seen: row.keys_seen ?? 0, found: row.keys_found ?? 0, absent: row.keys_absent ?? 0, time };
+  const counts = { new: row.keys_new ?? 0, seen: row.keys_seen ?? 0, found: row.keys_found ?? 0, absent: row.keys_absent ?? 0, removed: (row.keys_removed ?? 0) + (row.keys_refused ?? 0), time };
   const before = f.counts;
   f.counts = counts;
   if (!before || time <= before.time || counts.new < before.new) return;
   const seconds = (time - before.time) / 1000;
   const rates = { time };
-  for (const key of ["new", "seen", "found", "absent"]) rates[key] = (counts[key] - before[key]) / seconds;
+  for (const key of ["new", "seen", "found", "absent", "removed"]) rates[key] = (counts[key] - before[key]) / seconds;
   f.series.push(rates);
-  f.ops.push(rates.new + rates.seen + rates.found + rates.absent);
+  f.ops.push(rates.new + rates.seen + rates.found + rates.absent + rates.removed);
   if (f.series.length > samples) {
     f.series.shift();
     f.ops.shift();

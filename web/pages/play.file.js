@@ -59,7 +59,8 @@ export function startFile(t) {
       const read = filter.requests === undefined ? "" : " " + t()("fileRead", { requests: commas(filter.requests), bytes: commas(filter.bytesRead) });
       const bits = place.layers.flatMap((layer) => layer.bits.map((bit) => ({ ...bit, layer: layer.layer })));
       const clear = bits.filter((bit) => !bit.set).length;
-      const text = place.found ? t()("fileYes", { key, rate: oneIn(filter.p) }) : place.excepted ? t()("fileExcepted", { key }) : t()("fileNo", { key, clear, k: bits.length });
+      const text = filter.kind === "cuckoo" ? t()(place.found ? "fileYesSlot" : "fileNoSlot", { key, fingerprint: place.layers[0].fingerprint, k: bits.length })
+        : place.found ? t()("fileYes", { key, rate: oneIn(filter.p) }) : place.excepted ? t()("fileExcepted", { key }) : t()("fileNo", { key, clear, k: bits.length });
       say("file-verdict", text + read, place.found ? "cool" : "good");
       by("file-where").replaceChildren(table(bits));
     } catch (error) {
@@ -69,10 +70,13 @@ export function startFile(t) {
   }
 
   function table(bits) {
-    const head = [t()("fileLayer"), t()("fileBit"), t()("fileByte"), t()("fileState")].map((text) => element("th", { scope: "col" }, text));
+    const slots = filter.kind === "cuckoo";
+    const titles = ["fileLayer", slots ? "fileSlot" : "fileBit", "fileByte", slots ? "fileValue" : "fileState"];
+    const head = titles.map((title) => element("th", { scope: "col" }, t()(title)));
+    const state = (bit) => slots ? (bit.value === 0 ? t()("slotEmpty") : String(bit.value)) : t()(bit.set ? "isSet" : "isClear");
     const rows = bits.slice(0, 64).map((bit) => element("tr", {}, element("th", { scope: "row" }, String(bit.layer + 1)),
-      element("td", {}, commas(bit.position)), element("td", {}, commas(bit.byte)), element("td", {}, element("span", { class: "tag " + (bit.set ? "" : "good") }, t()(bit.set ? "isSet" : "isClear")))));
-    return element("table", {}, element("caption", {}, t()("fileBits")), element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows));
+      element("td", {}, commas(bit.position)), element("td", {}, commas(bit.byte)), element("td", {}, element("span", { class: "tag " + (bit.set ? "" : "good") }, state(bit)))));
+    return element("table", {}, element("caption", {}, t()(slots ? "fileSlots" : "fileBits")), element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows));
   }
 
   const fromFile = (file) => file && take(() => open(file, { ranges: file.size > largestWhole }), file.name);

@@ -2,7 +2,9 @@
 // plan, and prints "fine" or what differs. Called by pure_test.go.
 
 import { readFileSync } from 'node:fs';
-import { normalizer, pairedRate, sipHash, xxh3, xxh64 } from '../bloomery.js';
+import { cuckooPlace, murmur64a, normalizer, pairedRate, sipHash, xxh3, xxh64 } from '../bloomery.js';
+import { CuckooLayer } from '../layout.js';
+import { fromBigInt } from '../words.js';
 import { bytesOfHex } from './answers.mjs';
 
 const plan = JSON.parse(readFileSync(process.argv[2], 'utf8'));
@@ -16,10 +18,11 @@ const same = (what, got, want) => {
 const pattern = Uint8Array.from({ length: 70_000 }, (_, i) => 167 * i + 13);
 const key = (length) => pattern.subarray(0, length);
 
-for (const { Length, Seed, XXH3, XXH64, Secret, SipHex } of plan.hashes ?? []) {
+for (const { Length, Seed, XXH3, XXH64, Murmur64A, Secret, SipHex } of plan.hashes ?? []) {
   const seed = BigInt(Seed);
   same(`XXH3 of ${Length} bytes, seed ${Seed}`, xxh3(key(Length), seed).toString(16), XXH3);
   same(`XXH64 of ${Length} bytes, seed ${Seed}`, xxh64(key(Length), seed).toString(16), XXH64);
+  same(`MurmurHash64A of ${Length} bytes, seed ${Seed}`, murmur64a(key(Length), seed).toString(16), Murmur64A);
   same(`SipHash of ${Length} bytes`, sipHash(key(Length), bytesOfHex(Secret)).toString(16), SipHex);
 }
 
@@ -43,6 +46,14 @@ for (const { Keys, Blocks, K, Rate } of plan.rates ?? []) {
   if (!(Math.abs(rate - Rate) <= 1e-7 * Rate)) {
     problems.push(`rate of ${Keys} keys in ${Blocks} blocks, k ${K}: got ${rate}, want ${Rate}`);
   }
+}
+
+for (const { Hash, Blocks, Fingerprint, One, Other } of plan.places ?? []) {
+  const hash = BigInt(Hash), layer = new CuckooLayer({ blocks: Blocks, k: 2 });
+  fromBigInt(hash);
+  const want = [Fingerprint, One, Other].join(), { fingerprint, buckets } = cuckooPlace(hash, Blocks);
+  same(`place of ${Hash} in ${Blocks} buckets`, [fingerprint, ...buckets].join(), want);
+  same(`layer's place of ${Hash} in ${Blocks} buckets`, [layer.fingerprint(), layer.one(), layer.other(layer.fingerprint())].join(), want);
 }
 
 for (const { Forms, Line, Key } of plan.forms ?? []) {
