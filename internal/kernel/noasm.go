@@ -2,6 +2,9 @@
 
 package kernel
 
+// What builds without assembly have in its place. It imports unsafe only for the types
+// of functions that are never called.
+
 import "unsafe"
 
 // Contains reports whether all bits of h are set.

@@ -1,10 +1,10 @@
 package kernel
 
-import "unsafe"
-
 // XXH3-64 of many keys in one call. A call of a hash function for each key costs as
 // much as hashing 20 bytes. This file uses unsafe to give the assembly the slices and
 // strings; the twin is xxh3_generic.go.
+
+import "unsafe"
 
 // MaxXXH3 is the length of the longest key that XXH3 hashes here: longer ones have an
 // algorithm of their own, in which a call no longer matters.
