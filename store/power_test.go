@@ -16,7 +16,7 @@ import (
 	"github.com/bloomery/bloom/internal/long"
 )
 
-var powerCuts = flag.Int("powercuts", 600, "how many times TestPowerCuts cuts the power")
+var powerCuts = flag.Int("powercuts", 400, "how many times TestPowerCuts cuts the power")
 
 // modelValue is what a value must have.
 type modelValue struct {

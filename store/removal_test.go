@@ -15,9 +15,9 @@ import (
 func TestSnapshotExact(t *testing.T) {
 	for _, spec := range []Spec{
 		{Kind: Counting, Capacity: 1_500_000, Rate: 0.01},
-		{Kind: Counting, Capacity: 300_000, Rate: 0.01, Growth: 2},
-		{Kind: Cuckoo, Capacity: 1 << 21, Growth: 1},
-		{Kind: Cuckoo, Capacity: 1 << 20, Growth: 2},
+		{Kind: Counting, Capacity: 150_000, Rate: 0.01, Growth: 2},
+		{Kind: Cuckoo, Capacity: 1 << 20, Growth: 1},
+		{Kind: Cuckoo, Capacity: 1 << 19, Growth: 2},
 	} {
 		t.Run(fmt.Sprint(spec.Kind, " growing by ", spec.Growth), func(t *testing.T) {
 			p := newHarness(5, Always, flawNone)
@@ -50,7 +50,7 @@ func TestSnapshotExact(t *testing.T) {
 				}
 				removed += n
 			}
-			add(1_000_000)
+			add(500_000)
 			layers := len(f.Info().Layers)
 			writes := 0
 			p.disk.meanwhile = func() {
@@ -63,7 +63,7 @@ func TestSnapshotExact(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.disk.meanwhile = nil
-			remove(700_000 - removed) // a Cuckoo compacts
+			remove(350_000 - removed) // a Cuckoo compacts
 			add(3000)
 			if err := p.store.Commit(bg); err != nil {
 				t.Fatal(err)
