@@ -5,22 +5,19 @@ import (
 	"math/bits"
 )
 
-// The primes of XXH64. They are variables because the specification's arithmetic overflows,
-// which Go's constants do not.
-var (
-	xxh64Prime1 uint64 = 0x9e3779b185ebca87
-	xxh64Prime2 uint64 = 0xc2b2ae3d27d4eb4f
-	xxh64Prime3 uint64 = 0x165667b19e3779f9
-	xxh64Prime4 uint64 = 0x85ebca77c2b2ae63
-	xxh64Prime5 uint64 = 0x27d4eb2f165667c5
+// The other primes of XXH64 are in xxh3_generic.go.
+const (
+	xxh64Prime4 = 0x85ebca77c2b2ae63
+	xxh64Prime5 = 0x27d4eb2f165667c5
 )
 
 // XXH64 is the 64-bit xxHash with seed 0, Parquet's hash, as specified. It defines what
 // AddKey and ContainsKey of a Split do; the assembly hashes in the call that probes.
 func XXH64(key []byte) uint64 {
-	h, n := xxh64Prime5, uint64(len(key))
+	h, n := uint64(xxh64Prime5), uint64(len(key))
 	if len(key) >= 32 {
-		lanes := [4]uint64{xxh64Prime1 + xxh64Prime2, xxh64Prime2, 0, -xxh64Prime1}
+		prime := uint64(xxh64Prime1) // a variable, because the arithmetic overflows
+		lanes := [4]uint64{prime + xxh64Prime2, xxh64Prime2, 0, -prime}
 		for ; len(key) >= 32; key = key[32:] {
 			for i := range lanes {
 				lanes[i] = xxh64Round(lanes[i], binary.LittleEndian.Uint64(key[8*i:]))
