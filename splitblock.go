@@ -107,8 +107,8 @@ func (f *SplitBlock) ContainsHash(h uint64) bool {
 	return found
 }
 
-// AddMany adds the keys in order; see [Filter.AddMany]. Without isNew it takes a third less
-// time.
+// AddMany adds the keys in order; see [Filter.AddMany]. It takes less time
+// if isNew is nil.
 func (f *SplitBlock) AddMany(keys [][]byte, isNew []bool) int {
 	if isNew == nil {
 		return f.hashMany(keys, nil, f.addAll)
