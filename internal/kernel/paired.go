@@ -145,6 +145,10 @@ func (f *Paired) AddBatch(hashes []uint64, isNew []bool) int {
 		}
 		return countTrue(isNew)
 	}
+	if useNEON {
+		addBatchNEON(f, hashes, &isNew[:len(hashes)][0])
+		return countTrue(isNew)
+	}
 	return f.addBatchGeneric(hashes, isNew)
 }
 
@@ -175,7 +179,8 @@ func (f *Paired) ContainsBatch(hashes []uint64, found []bool, recent *Recent) in
 		return 0
 	}
 	n := 0
-	if useAVX2 {
+	switch {
+	case useAVX2:
 		switch first := &found[:len(hashes)][0]; {
 		case len(f.Words) <= nearWords:
 			containsNearAVX2(f, hashes, first)
@@ -185,7 +190,10 @@ func (f *Paired) ContainsBatch(hashes []uint64, found []bool, recent *Recent) in
 			containsFirstAVX2(f, hashes, first)
 		}
 		n = countTrue(found)
-	} else {
+	case useNEON:
+		containsBatchNEON(f, hashes, &found[:len(hashes)][0])
+		n = countTrue(found)
+	default:
 		n = f.containsBatchGeneric(hashes, found)
 	}
 	recent.hits = 3*n > len(hashes)

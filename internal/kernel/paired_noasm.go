@@ -1,0 +1,12 @@
+//go:build !arm64 || purego || race
+
+package kernel
+
+// useNEON is a constant here, so that the compiler drops all calls to the functions
+// below.
+const useNEON = false
+
+func addBatchNEON(*Paired, []uint64, *bool)      { panic(noNEON) }
+func containsBatchNEON(*Paired, []uint64, *bool) { panic(noNEON) }
+
+const noNEON = "kernel: there is no NEON in this build"
