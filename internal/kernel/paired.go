@@ -191,7 +191,11 @@ func (f *Paired) ContainsBatch(hashes []uint64, found []bool, recent *Recent) in
 		}
 		n = countTrue(found)
 	case useNEON:
-		containsBatchNEON(f, hashes, &found[:len(hashes)][0])
+		if first := &found[:len(hashes)][0]; len(f.Words) <= cachedWords || recent.hits {
+			containsBothNEON(f, hashes, first)
+		} else {
+			containsFirstNEON(f, hashes, first)
+		}
 		n = countTrue(found)
 	default:
 		n = f.containsBatchGeneric(hashes, found)

@@ -15,4 +15,10 @@ var useNEON = true
 func addBatchNEON(f *Paired, hashes []uint64, isNew *bool)
 
 //go:noescape
-func containsBatchNEON(f *Paired, hashes []uint64, found *bool)
+func containsBothNEON(f *Paired, hashes []uint64, found *bool)
+
+//go:noescape
+func containsFirstNEON(f *Paired, hashes []uint64, found *bool)
+
+//go:noescape
+func fetchLines(f *Paired, hashes []uint64)

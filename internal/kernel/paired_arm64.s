@@ -55,10 +55,11 @@ GLOBL bytes<>(SB), RODATA|NOPTR, $128
 #define USHL(d, n, m) WORD $(0x6EE04400 + (m<<16) + (n<<5) + d)
 #define ANDNOT(d, n, m)  WORD $(0x4E601C00 + (m<<16) + (n<<5) + d)
 
-// The ring: the lines and shift counts of the next 16 keys, whose lines are on their way
-// from memory. 16 slots of 32 bytes, each with counts a, counts b, line a, line b.
-#define RING      16
-#define RINGBYTES 512
+// The ring: the lines and shift counts of the next keys, whose lines are on their way
+// from memory, in slots of 32 bytes at the bottom of the frame. The loops that fetch both
+// lines have 16 slots, the one that fetches only line a has 32: 32 lines each.
+#define BOTH  16
+#define FIRST 32
 
 #define BATCH(answers) \
 	MOVD f+0(FP), R0                \
@@ -78,9 +79,9 @@ GLOBL bytes<>(SB), RODATA|NOPTR, $128
 	MOVD $0, slot                   \
 	MOVD ring, at
 
-#define NEXT_SLOT \
+#define NEXT_SLOT(slots) \
 	ADD $32, slot               \
-	AND $(RINGBYTES-1), slot    \
+	AND $(32*slots-1), slot     \
 	ADD slot, ring, at
 
 // PLACE_A: hash -> lineA, p, g.
@@ -120,8 +121,9 @@ GLOBL bytes<>(SB), RODATA|NOPTR, $128
 	AND   $0x3f3f3f3f3f3f3f3f, b \
 	ORR   t, b
 
-// FETCH: takes the next hash, prefetches both its lines, and fills the slot.
-#define FETCH(how) \
+// FETCH_BOTH: takes the next hash, prefetches both its lines, and fills the slot: counts
+// a, counts b, line a, line b.
+#define FETCH_BOTH(how) \
 	MOVD.P 8(hashes), hash      \
 	PLACE_A                     \
 	PRFM   (lineA), how         \
@@ -132,21 +134,22 @@ GLOBL bytes<>(SB), RODATA|NOPTR, $128
 	STP    (a, b), 0(at)        \
 	STP    (lineA, lineB), 16(at)
 
-// PRIME: fills the ring with the first 16 keys, or all if there are fewer.
-#define PRIME(how, again) \
-	MOVD $RING, toFill          \
+// PRIME: fills the ring with the first keys, or all if there are fewer than slots. fetch
+// is FETCH_BOTH or FETCH_A.
+#define PRIME(slots, fetch, again) \
+	MOVD $slots, toFill         \
 	CMP  toFill, left           \
 	CSEL LT, left, toFill, toFill \
 again:                          \
-	FETCH(how)                  \
-	NEXT_SLOT                   \
+	fetch                       \
+	NEXT_SLOT(slots)            \
 	SUBS $1, toFill             \
 	BNE  again                  \
 	MOVD $0, slot               \
 	MOVD ring, at
 
-// PROBE: loads the slot's masks and lines.
-#define PROBE \
+// PROBE_BOTH: loads the slot's masks and lines.
+#define PROBE_BOTH \
 	VLD1 (at), [V16.B16]               \
 	LDP  16(at), (lineA, lineB)        \
 	VLD1 (lineA), [V8.D2, V9.D2, V10.D2, V11.D2]   \
@@ -184,14 +187,63 @@ again:                          \
 	CSET when, t                       \
 	MOVB.P t, 1(out)
 
+// FETCH_A: takes the next hash, prefetches its first line, and fills the slot: counts a,
+// line a, p, g.
+#define FETCH_A \
+	MOVD.P 8(hashes), hash      \
+	PLACE_A                     \
+	PRFM   (lineA), PLDL1KEEP   \
+	COUNTS_A                    \
+	STP    (a, lineA), 0(at)    \
+	STP    (p, g), 16(at)
+
+// LACKS: the bits of the counts in F16 that the line lacks -> t. Uses R0.
+#define LACKS(line) \
+	VLD1 (line), [V8.D2, V9.D2, V10.D2, V11.D2] \
+	VTBL V24.B16, [V16.B16], V0.B16    \
+	VTBL V25.B16, [V16.B16], V1.B16    \
+	VTBL V26.B16, [V16.B16], V2.B16    \
+	VTBL V27.B16, [V16.B16], V3.B16    \
+	USHL(0, 17, 0)                     \
+	USHL(1, 17, 1)                     \
+	USHL(2, 17, 2)                     \
+	USHL(3, 17, 3)                     \
+	ANDNOT(8, 0, 8)                    \
+	ANDNOT(9, 1, 9)                    \
+	ANDNOT(10, 2, 10)                  \
+	ANDNOT(11, 3, 11)                  \
+	VORR V8.B16, V9.B16, V8.B16        \
+	VORR V10.B16, V11.B16, V10.B16     \
+	VORR V8.B16, V10.B16, V8.B16       \
+	VMOV V8.D[0], t                    \
+	VMOV V8.D[1], R0                   \
+	ORR  R0, t
+
+// The survivors: keys that passed line a and wait for line b. 16 slots of 32 bytes above
+// the ring, each with counts b, line b and the address for the answer.
+#define SURVIVORBYTES 512
+#define survivors R24 // the first of them
+#define oldest    R25 // the one that is used next
+#define last      R26 // the end of them
+
+// SETTLE: stores the answer for the survivor at oldest. Uses R0, t and lineB.
+#define SETTLE \
+	FMOVD 0(oldest), F16 \
+	MOVD  8(oldest), lineB \
+	LACKS(lineB) \
+	CMP   $0, t \
+	CSET  EQ, t \
+	MOVD  16(oldest), R0 \
+	MOVB  t, (R0)
+
 // func addBatchNEON(f *Paired, hashes []uint64, isNew *bool)
 // hashes is not empty.
-TEXT ·addBatchNEON(SB), 0, $512-40
+TEXT ·addBatchNEON(SB), 0, $520-40
 	MOVD $slots-512(SP), ring
 	BATCH(isNew)
-	PRIME(PSTL1KEEP, prime)
+	PRIME(BOTH, FETCH_BOTH(PSTL1KEEP), prime)
 probe:
-	PROBE
+	PROBE_BOTH
 	// The new lines go to V0..V7, and what they changed to V8..V15.
 	VORR V8.B16, V0.B16, V0.B16
 	VORR V9.B16, V1.B16, V1.B16
@@ -212,23 +264,23 @@ probe:
 	VEOR V6.B16, V14.B16, V14.B16
 	VEOR V7.B16, V15.B16, V15.B16
 	ANSWER(NE)
-	CMP  $RING, left
+	CMP  $BOTH, left
 	BLE  drain // no hash left to fetch
-	FETCH(PSTL1KEEP)
+	FETCH_BOTH(PSTL1KEEP)
 drain:
-	NEXT_SLOT
+	NEXT_SLOT(BOTH)
 	SUBS $1, left
 	BNE  probe
 	RET
 
-// func containsBatchNEON(f *Paired, hashes []uint64, found *bool)
+// func containsBothNEON(f *Paired, hashes []uint64, found *bool)
 // Reads both lines of every key and never branches on an answer. hashes is not empty.
-TEXT ·containsBatchNEON(SB), 0, $512-40
+TEXT ·containsBothNEON(SB), 0, $520-40
 	MOVD $slots-512(SP), ring
 	BATCH(found)
-	PRIME(PLDL1KEEP, prime)
+	PRIME(BOTH, FETCH_BOTH(PLDL1KEEP), prime)
 probe:
-	PROBE
+	PROBE_BOTH
 	// The bits that the lines lack go to V8..V15.
 	ANDNOT(8, 0, 8)
 	ANDNOT(9, 1, 9)
@@ -239,11 +291,91 @@ probe:
 	ANDNOT(14, 6, 14)
 	ANDNOT(15, 7, 15)
 	ANSWER(EQ)
-	CMP  $RING, left
+	CMP  $BOTH, left
 	BLE  drain
-	FETCH(PLDL1KEEP)
+	FETCH_BOTH(PLDL1KEEP)
 drain:
-	NEXT_SLOT
+	NEXT_SLOT(BOTH)
 	SUBS $1, left
 	BNE  probe
+	RET
+
+// func containsFirstNEON(f *Paired, hashes []uint64, found *bool)
+// Reads line a of every key and line b of those that pass it: for DRAM and few hits.
+// hashes is not empty.
+TEXT ·containsFirstNEON(SB), 0, $1544-40
+	MOVD $slots-1536(SP), ring
+	BATCH(found)
+	PRIME(FIRST, FETCH_A, prime)
+	// Fill the survivors with dummy keys that select no bit of the filter's first line,
+	// and whose answers nobody reads.
+	ADD  $(32*FIRST), ring, survivors
+	ADD  $SURVIVORBYTES, survivors, last
+	MOVD $0x4040404040404040, b
+	MOVD $nobody-1544(SP), t
+	MOVD survivors, oldest
+empty:
+	STP  (b, base), 0(oldest)
+	MOVD t, 16(oldest)
+	ADD  $32, oldest
+	CMP  last, oldest
+	BNE  empty
+	MOVD survivors, oldest
+probe:
+	FMOVD 0(at), F16
+	MOVD  8(at), lineA
+	LACKS(lineA)
+	CBZ  t, passed
+	MOVB ZR, (out)
+probed:
+	ADD  $1, out
+	CMP  $FIRST, left
+	BLE  drain
+	FETCH_A
+drain:
+	NEXT_SLOT(FIRST)
+	SUBS $1, left
+	BNE  probe
+
+	// Settle what is left, in any order.
+	MOVD survivors, oldest
+settle:
+	SETTLE
+	ADD  $32, oldest
+	CMP  last, oldest
+	BNE  settle
+	RET
+
+passed:
+	// The new survivor takes the place of the oldest, whose line b had as much time to
+	// arrive as 15 other survivors took.
+	SETTLE
+	LDP  16(at), (p, g)
+	PLACE_B
+	PRFM (lineB), PLDL1KEEP
+	COUNTS_B
+	STP  (b, lineB), 0(oldest)
+	MOVD out, 16(oldest)
+	ADD  $32, oldest
+	CMP  last, oldest
+	CSEL EQ, survivors, oldest, oldest
+	B    probed
+
+// func fetchLines(f *Paired, hashes []uint64)
+// Prefetches both lines of each key, for the Go twin. hashes is not empty.
+TEXT ·fetchLines(SB), NOSPLIT, $0-32
+	MOVD f+0(FP), R0
+	MOVD Paired_Words(R0), base
+	MOVD Paired_Blocks(R0), blocks
+	MOVD hashes_base+8(FP), hashes
+	MOVD hashes_len+16(FP), left
+	MOVD $0xd1342543de82ef95, mixA
+next:
+	MOVD.P 8(hashes), hash
+	PLACE_A
+	PRFM (lineA), PLDL1KEEP
+	PLACE_B
+	PRFM (lineB), PLDL1KEEP
+	SUBS $1, left
+	BNE  next
 	RET

@@ -7,6 +7,8 @@ package kernel
 const useNEON = false
 
 func addBatchNEON(*Paired, []uint64, *bool)      { panic(noNEON) }
-func containsBatchNEON(*Paired, []uint64, *bool) { panic(noNEON) }
+func containsBothNEON(*Paired, []uint64, *bool)  { panic(noNEON) }
+func containsFirstNEON(*Paired, []uint64, *bool) { panic(noNEON) }
+func fetchLines(*Paired, []uint64)               { panic(noNEON) }
 
 const noNEON = "kernel: there is no NEON in this build"

@@ -25,8 +25,12 @@ func everyWay(f *Paired) (contains, add map[string]func([]uint64, []bool)) {
 			}
 		}
 	}
-	return map[string]func([]uint64, []bool){"both": loop(containsBatchNEON)},
-		map[string]func([]uint64, []bool){"ring": loop(addBatchNEON)}
+	return map[string]func([]uint64, []bool){
+			"both":  loop(containsBothNEON),
+			"first": loop(containsFirstNEON),
+		}, map[string]func([]uint64, []bool){
+			"ring": loop(addBatchNEON),
+		}
 }
 
 func everyWayToCount(*Counters) map[string]func([]uint64, []bool) { return nil }
