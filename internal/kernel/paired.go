@@ -27,7 +27,7 @@
 // The eight bytes of a counts word are eight shift counts, one per lane: lane i's mask
 // is 1 << byte i. The row adds 0x40 to the lanes that do not take part, and a shift by
 // 64 or more leaves no bit. So one table lookup selects K lanes of 8, without masking,
-// in Go and in AVX2 alike.
+// in Go, AVX2 and NEON alike.
 //
 // The bits come from g, not from h or p, because inside one block the high bits
 // of h are all the same and those of p nearly so.
