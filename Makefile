@@ -23,7 +23,7 @@ RACETIME  ?= 40m#     the same with the race detector, which is several times sl
 # The stages of `make test` run in order, even with -j, so that their outputs do not
 # mix.
 .NOTPARALLEL:
-.PHONY: help build run tour test test-quick test-all tools compiler redis node npm chromium fmt vet 32-bit unit race purego browser browser-all screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-cuckoo bench-counting bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
+.PHONY: help build run tour test test-quick test-all tools compiler redis node npm chromium fmt vet 32-bit unit race purego browser browser-all screenshots race-all purego-all other-processors bench bench-full bench-split bench-sync bench-keys bench-cuckoo bench-counting bench-bulk bench-test bench-charts charts bench-dedupe bench-server bench-durability bench-latency bench-restart bench-cluster cluster-demo cluster-large crash power failover power-simulated interop rates release release-check soak fuzz fuzz-readers ten-billion clean
 
 help: ## prints this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-17s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -155,6 +155,7 @@ other-processors: ## tests that bits and files are the same on arm64 and s390x, 
 		echo "== go test, GOARCH=$${pair%:*}"; \
 		test="env CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec qemu-$${pair#*:}-static -short -timeout 20m"; \
 		$$test -run '$(PORTABLE)' . ./classic ./redisbloom ./interop || exit 1; \
+		$$test -run 'Hashes|Keys' ./internal/kernel || exit 1; \
 		$$test ./internal/elementary ./internal/filterfile ./internal/rate ./internal/scheme || exit 1; \
 	done
 	@echo "== go build, GOOS=js GOARCH=wasm"; GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build ./...
@@ -171,6 +172,9 @@ bench-split: ## compares SplitBlock with parquet-go
 
 bench-sync: ## compares Shared with Filter, and two goroutines with one
 	@cd bench && $(GO) run . -only sync $(BENCHFLAGS)
+
+bench-keys: ## measures what hashing keys of 16 to 100 bytes costs, also at 1e8 keys
+	@cd bench && $(GO) run . -only keys -n 1e5,1e7,1e8 $(BENCHFLAGS)
 
 bench-cuckoo: ## compares Cuckoo with other cuckoo filters, and with Counting
 	@cd bench && $(GO) run . -only cuckoo $(BENCHFLAGS)

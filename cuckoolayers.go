@@ -141,25 +141,20 @@ func (f *Cuckoo) compact(on bool) {
 // them found room.
 func (f *Cuckoo) moveDown(layer int) (empty bool) {
 	from, empty := &f.layers[layer], true
-	for b := range from.Buckets() {
-		bucket := from.Bucket(b)
-		for slot, fingerprint := range bucket {
-			if fingerprint == 0 {
-				continue
-			}
-			nest := kernel.NestIn(b, fingerprint)
-			to, older := -1, 0
-			for ; older < layer && to < 0; older++ {
-				to = f.layers[older].Replace(nest, 0, fingerprint)
-			}
-			if to < 0 {
-				empty = false
-				continue
-			}
-			bucket[slot] = 0
-			f.wrote(older-1, to)
-			f.wrote(layer, int(b*from.Size)+slot)
+	for slot := from.Next(0); slot >= 0; slot = from.Next(slot + 1) {
+		fingerprint := from.Slots[slot]
+		nest := kernel.NestIn(uint64(slot)/from.Size, fingerprint)
+		to, older := -1, 0
+		for ; older < layer && to < 0; older++ {
+			to = f.layers[older].Replace(nest, 0, fingerprint)
 		}
+		if to < 0 {
+			empty = false
+			continue
+		}
+		from.Slots[slot] = 0
+		f.wrote(older-1, to)
+		f.wrote(layer, slot)
 	}
 	return empty
 }

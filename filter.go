@@ -83,13 +83,15 @@ func (f *Filter) Add(key []byte) bool {
 	if f.readOnly {
 		return f.addToFile(f.Hash(key))
 	}
-	var h uint64
-	if f.isShort(key) {
-		h = xxh3Of9to16(key, f.id.Key)
-	} else {
-		h = f.Hash(key)
+	var isNew bool
+	switch { // not AddHash: one call less
+	case f.isShort(key):
+		isNew = f.bits.Add(kernel.XXH3Of9to16(key, f.id.Key))
+	case f.inKernel(key):
+		isNew = f.bits.AddKey(key, f.id.Key)
+	default:
+		isNew = f.bits.Add(f.Hash(key))
 	}
-	isNew := f.bits.Add(h) // not AddHash: one call less
 	f.keepAlive()
 	if isNew {
 		f.added++
@@ -121,8 +123,13 @@ func (f *Filter) AddHash(h uint64) bool {
 // Contains reports whether key is probably in the filter. False is certain:
 // the key was never added.
 func (f *Filter) Contains(key []byte) bool {
-	if f.isShort(key) {
-		return f.ContainsHash(xxh3Of9to16(key, f.id.Key))
+	switch {
+	case f.isShort(key):
+		return f.ContainsHash(kernel.XXH3Of9to16(key, f.id.Key))
+	case f.inKernel(key):
+		found := f.bits.ContainsKey(key, f.id.Key)
+		f.keepAlive()
+		return found
 	}
 	return f.ContainsHash(f.Hash(key))
 }

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 
 	"github.com/bloomery/bloom/internal/filterfile"
+	"github.com/bloomery/bloom/internal/kernel"
 	"github.com/bloomery/bloom/internal/memory"
 	"github.com/bloomery/bloom/internal/scheme"
 	"github.com/cespare/xxhash/v2"
@@ -146,34 +147,22 @@ func (h *Hasher) SetSecret(secret []byte) error {
 func (h *Hasher) Hash(key []byte) uint64 {
 	switch {
 	case h.isShort(key):
-		return xxh3Of9to16(key, h.id.Key)
+		return kernel.XXH3Of9to16(key, h.id.Key)
 	case h.id.Algorithm == XXH3:
 		return xxh3.HashSeed(key, h.id.Key)
 	}
 	return h.slowBytes(key)
 }
 
-// isShort reports whether to hash key by xxh3Of9to16. The single-key methods of Filter
+// isShort reports whether to hash key by kernel.XXH3Of9to16. The single-key methods of Filter
 // check it themselves: that saves them a call, an eighth of their time.
 func (h *Hasher) isShort(key []byte) bool {
 	return h.id.Algorithm == XXH3 && len(key) >= 9 && len(key) <= 16
 }
 
-// xxh3Of9to16 is XXH3-64 of 9 to 16 bytes, as specified: the commonest length of keys
-// that are not text. Here it is inlined into the loops that use it, which saves a third
-// of the time of such a hash.
-func xxh3Of9to16(key []byte, seed uint64) uint64 {
-	const (
-		secret24x32 = 0x6782737bea4239b9 // bytes 24 to 31 of XXH3's secret, exclusive or 32 to 39
-		secret40x48 = 0xaf56bc3b0996523a
-		prime       = 0x165667919e3779f9
-	)
-	lo := binary.LittleEndian.Uint64(key) ^ (secret24x32 + seed)
-	hi := binary.LittleEndian.Uint64(key[len(key)-8:]) ^ (secret40x48 - seed)
-	high, low := bits.Mul64(lo, hi)
-	h := uint64(len(key)) + bits.ReverseBytes64(lo) + hi + (high ^ low)
-	h = (h ^ h>>37) * prime
-	return h ^ h>>32
+// inKernel reports whether the kernel hashes key and probes in one call.
+func (h *Hasher) inKernel(key []byte) bool {
+	return h.id.Algorithm == XXH3 && len(key) <= kernel.MaxXXH3
 }
 
 // slowBytes is Hash for every hash but the default.
@@ -225,14 +214,16 @@ func xxh3Of8(key, seed uint64) uint64 {
 	return h ^ h>>28
 }
 
+// fillBytes sets hashes[i] to the hash of keys[i].
 func (h *Hasher) fillBytes(hashes []uint64, keys [][]byte) {
 	seed := h.id.Key
 	switch {
 	case h.id.Algorithm == XXH3:
+		if kernel.XXH3Bytes(hashes, keys, seed) == 0 {
+			return
+		}
 		for i, key := range keys {
-			if len(key) >= 9 && len(key) <= 16 {
-				hashes[i] = xxh3Of9to16(key, seed)
-			} else {
+			if len(key) > kernel.MaxXXH3 {
 				hashes[i] = xxh3.HashSeed(key, seed)
 			}
 		}
@@ -240,6 +231,8 @@ func (h *Hasher) fillBytes(hashes []uint64, keys [][]byte) {
 		for i, key := range keys {
 			hashes[i] = xxhash.Sum64(key)
 		}
+	case h.id.Algorithm == SipHash && !h.locked:
+		kernel.SipHashBytes(hashes, keys, h.k0, h.k1)
 	default:
 		for i, key := range keys {
 			hashes[i] = h.slowBytes(key)
@@ -247,8 +240,24 @@ func (h *Hasher) fillBytes(hashes []uint64, keys [][]byte) {
 	}
 }
 
+// fillStrings is fillBytes for strings.
 func (h *Hasher) fillStrings(hashes []uint64, keys []string) {
+	switch {
+	case h.id.Algorithm == SipHash && !h.locked:
+		kernel.SipHashStrings(hashes, keys, h.k0, h.k1)
+		return
+	case h.id.Algorithm != XXH3:
+		for i, key := range keys {
+			hashes[i] = h.slowBytes(memory.StringBytes(key))
+		}
+		return
+	}
+	if kernel.XXH3Strings(hashes, keys, h.id.Key) == 0 {
+		return
+	}
 	for i, key := range keys {
-		hashes[i] = h.HashString(key)
+		if len(key) > kernel.MaxXXH3 {
+			hashes[i] = xxh3.HashStringSeed(key, h.id.Key)
+		}
 	}
 }

@@ -207,6 +207,13 @@ func (inside) AddDisjoint(f *Filter, hashes []uint64, isNew []bool) int {
 	return added
 }
 
+// Hashes sets hashes to the Hash of each of the keys.
+func (inside) Hashes(f Any, keys [][]byte, hashes []uint64) {
+	f.(interface {
+		fillBytes(hashes []uint64, keys [][]byte)
+	}).fillBytes(hashes, keys)
+}
+
 // FileBytes returns the length of the file that WriteTo would write.
 func (inside) FileBytes(f *Filter) int64 { return int64(filterfile.FileBytes(f.plan.Bytes())) }
 

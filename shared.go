@@ -103,10 +103,17 @@ func (f *Shared) AddHash(h uint64) bool {
 }
 
 // Contains reports whether key is probably in the filter; see [Filter.Contains].
-func (f *Shared) Contains(key []byte) bool { return f.ContainsHash(f.Hash(key)) }
+func (f *Shared) Contains(key []byte) bool {
+	if f.inKernel(key) && !f.isShort(key) {
+		found := f.bits.ContainsKeySync(key, f.id.Key)
+		f.keepAlive()
+		return found
+	}
+	return f.ContainsHash(f.Hash(key))
+}
 
 // ContainsString is Contains for a string.
-func (f *Shared) ContainsString(key string) bool { return f.ContainsHash(f.HashString(key)) }
+func (f *Shared) ContainsString(key string) bool { return f.Contains(memory.StringBytes(key)) }
 
 // ContainsUint64 is Contains of the eight little-endian bytes of key.
 func (f *Shared) ContainsUint64(key uint64) bool { return f.ContainsHash(f.integer(key)) }

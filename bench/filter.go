@@ -8,21 +8,7 @@ func newFilter(n uint64, p float64) *contender {
 	return &contender{
 		bits:  float64(f.Plan().Bits),
 		close: func() { f.Close() },
-		keys: loops[[]byte]{
-			add: func(keys [][]byte) {
-				for _, key := range keys {
-					f.Add(key)
-				}
-			},
-			count: func(keys [][]byte) (found int) {
-				for _, key := range keys {
-					if f.Contains(key) {
-						found++
-					}
-				}
-				return found
-			},
-		},
+		keys:  newFilterCalls(f),
 		keyBatch: loops[[]byte]{
 			add:   func(keys [][]byte) { f.AddMany(keys, answers[:len(keys)]) },
 			count: func(keys [][]byte) int { return f.ContainsMany(keys, answers[:len(keys)]) },
@@ -45,6 +31,25 @@ func newFilter(n uint64, p float64) *contender {
 		hashBatch: loops[uint64]{
 			add:   func(hashes []uint64) { f.AddHashes(hashes, answers[:len(hashes)]) },
 			count: func(hashes []uint64) int { return f.ContainsHashes(hashes, answers[:len(hashes)]) },
+		},
+	}
+}
+
+// newFilterCalls calls f for one key at a time.
+func newFilterCalls(f *bloom.Filter) loops[[]byte] {
+	return loops[[]byte]{
+		add: func(keys [][]byte) {
+			for _, key := range keys {
+				f.Add(key)
+			}
+		},
+		count: func(keys [][]byte) (found int) {
+			for _, key := range keys {
+				if f.Contains(key) {
+					found++
+				}
+			}
+			return found
 		},
 	}
 }

@@ -7,6 +7,7 @@
 //	go run . -rivals blobloom -n 1e6    only Filter, the bare touch and the named rivals
 //	go run . -only split                SplitBlock and parquet-go
 //	go run . -only sync                 Shared and Filter, then one and two goroutines
+//	go run . -only keys                 keys of 16 to 100 bytes: what hashing costs
 //	go run . -only cuckoo               Cuckoo, other cuckoo filters, and Counting
 //	go run . -only counting             Counting, Filter, and the least that counters can cost
 //	go run . -only bulk                 a bulk build of 1e9 keys
@@ -41,7 +42,7 @@ func main() {
 	rate := flag.Float64("p", 0.01, "false-positive rate")
 	rounds := flag.Int("rounds", 0, "rounds per figure (default: 15 below 1e6 keys, 9 below 1e8, else 5)")
 	rivals := flag.String("rivals", "", "measure only libraries whose names contain one of these, such as parquet,blobloom")
-	only := flag.String("only", "", "run one comparison instead of the table: split, sync, cuckoo, counting or bulk")
+	only := flag.String("only", "", "run one comparison instead of the table: split, sync, keys, cuckoo, counting or bulk")
 	charts := flag.String("charts", "", "measure for the charts, and write figures and charts to this directory")
 	draw := flag.String("draw", "", "draw the charts in this directory again, from its figures")
 	flag.Parse()
@@ -71,10 +72,10 @@ func main() {
 		drawCharts(*charts)
 	case *only == "":
 		compare(out, opt, filterLibrary, choose(*rivals))
-	case *only == "split" || *only == "sync" || *only == "cuckoo" || *only == "counting" || *only == "bulk":
+	case *only == "split" || *only == "sync" || *only == "keys" || *only == "cuckoo" || *only == "counting" || *only == "bulk":
 		writeOnly(out, *only, opt)
 	default:
-		log.Fatalf("-only %q: want split, sync, cuckoo, counting or bulk", *only)
+		log.Fatalf("-only %q: want split, sync, keys, cuckoo, counting or bulk", *only)
 	}
 }
 

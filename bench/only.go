@@ -14,6 +14,8 @@ func writeOnly(out io.Writer, only string, opt options) {
 	case "sync":
 		compare(out, opt, filterLibrary, []library{touchLibrary, {"Shared", newShared}})
 		writeScale(out, opt, "Shared", func(n uint64, p float64) batchFilter { return must(bloom.NewShared(n, p)) })
+	case "keys":
+		writeKeys(out, opt)
 	case "cuckoo":
 		writeCuckoo(out, opt)
 	case "counting":

@@ -156,9 +156,7 @@ func (p *paired) remove(v *value, keys [][]byte, removed []bool) (done int, err 
 	defer scratches.Put(s)
 	bits := p.counted()
 	hashes := s.hashes[:len(keys)]
-	for i, key := range keys {
-		hashes[i] = bits.Hash(key)
-	}
+	bloom.Inside.Hashes(bits, keys, hashes)
 	bits.ContainsHashes(hashes, removed) // fetches their counters side by side
 	n, logged, layer := 0, 0, uint64(0)  // those of hashes that were removed, and are logged; the layer of the others
 	for i, h := range hashes {

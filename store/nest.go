@@ -119,9 +119,7 @@ func (c *nest) changeSlots(v *value, hashes []uint64, do func(i int, h uint64) e
 // hash hashes a chunk of keys.
 func (c *nest) hash(keys [][]byte, s *scratch) []uint64 {
 	hashes := s.hashes[:len(keys)]
-	for i, key := range keys {
-		hashes[i] = c.Hash(key)
-	}
+	bloom.Inside.Hashes(c, keys, hashes)
 	return hashes
 }
 

@@ -188,9 +188,7 @@ func (p *paired) add(v *value, keys [][]byte, isNew []bool) (done int, err error
 		return 0, errDropped
 	}
 	hashes, bits := s.hashes[:len(keys)], p.now()
-	for i, key := range keys {
-		hashes[i] = bits.Hash(key)
-	}
+	bloom.Inside.Hashes(bits, keys, hashes)
 	if p.spec.Kind == Window {
 		defer gate.RUnlock()
 		return p.addToWindow(v, hashes, isNew)

@@ -189,6 +189,22 @@ func (t *Cuckoo) Kick(n Nest, iterations int, path *[]uint64) bool {
 	return false
 }
 
+// Next returns the first slot from that one on that has a fingerprint, or -1 if none has.
+func (t *Cuckoo) Next(slot int) int {
+	for rest := t.Slots[slot:]; len(rest) >= 8; rest = rest[8:] {
+		if word := binary.LittleEndian.Uint64(rest); word != 0 {
+			return slot + bits.TrailingZeros64(word)/8
+		}
+		slot += 8
+	}
+	for ; slot < len(t.Slots); slot++ {
+		if t.Slots[slot] != 0 {
+			return slot
+		}
+	}
+	return -1
+}
+
 // Used counts the slots that have a fingerprint.
 func (t *Cuckoo) Used() uint64 { return uint64(len(t.Slots) - bytes.Count(t.Slots, []byte{0})) }
 

@@ -3,6 +3,7 @@ package kernel
 import (
 	"bytes"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -177,6 +178,29 @@ func BenchmarkCuckooSearch(b *testing.B) {
 					contains(NestOf(hashes[i]))
 				}
 			})
+		}
+	}
+}
+
+// TestCuckooNext compares Next with a loop, for slots of every number up to two words.
+func TestCuckooNext(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 5))
+	for n := range 40 {
+		for range 20 {
+			table := Cuckoo{Slots: make([]byte, n)}
+			var want, got []int
+			for i := range table.Slots {
+				if random.IntN(6) == 0 {
+					table.Slots[i] = byte(1 + random.IntN(255))
+					want = append(want, i)
+				}
+			}
+			for slot := table.Next(0); slot >= 0; slot = table.Next(slot + 1) {
+				got = append(got, slot)
+			}
+			if !slices.Equal(got, want) {
+				t.Fatalf("of %d slots %v are in use, and Next says %v", n, want, got)
+			}
 		}
 	}
 }

@@ -1,5 +1,6 @@
 // Package kernel holds the hot loops: given a 64-bit hash and a block array of
-// words, set bits or test them. It knows nothing of keys, rates or files.
+// words, set bits or test them; and given many keys, hash them. It knows nothing of
+// rates or files.
 //
 // # The paired-line layout (scheme 1)
 //

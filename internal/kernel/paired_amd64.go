@@ -30,6 +30,23 @@ func pairedAdd(f *Paired, h uint64) bool
 func pairedContainsTwin(f *Paired, h uint64) bool { return f.containsGeneric(h) }
 func pairedAddTwin(f *Paired, h uint64) bool      { return f.addGeneric(h) }
 
+// ContainsKey is Contains of XXH3(key, seed), in one call. key has at most MaxXXH3 bytes.
+func (f *Paired) ContainsKey(key []byte, seed uint64) bool { return pairedContainsKey(f, key, seed) }
+
+// AddKey is Add of XXH3(key, seed), in one call. key has at most MaxXXH3 bytes.
+func (f *Paired) AddKey(key []byte, seed uint64) bool { return pairedAddKey(f, key, seed) }
+
+//go:noescape
+func pairedContainsKey(f *Paired, key []byte, seed uint64) bool
+
+//go:noescape
+func pairedAddKey(f *Paired, key []byte, seed uint64) bool
+
+func pairedContainsKeyTwin(f *Paired, key []byte, seed uint64) bool {
+	return f.containsGeneric(XXH3(key, seed))
+}
+func pairedAddKeyTwin(f *Paired, key []byte, seed uint64) bool { return f.addGeneric(XXH3(key, seed)) }
+
 //go:noescape
 func addNearAVX2(f *Paired, hashes []uint64, isNew *bool)
 

@@ -39,6 +39,8 @@ GLOBL mixB<>(SB), RODATA|NOPTR, $8
 	MOVQ Paired_Rows(AX), rows    \
 	CONSTANTS
 
+#define RETURN VZEROUPPER; RET
+
 // PLACE_A: hash -> lineA, s, g. Uses AX.
 #define PLACE_A \
 	MULXQ blocks, AX, lineA \ // the high word is the block
@@ -258,6 +260,29 @@ again:                      \
 
 // ---------------------------------------------------------------- one key
 
+// MASKS_BOTH: hash -> the lines, their masks Y1, Y2 and Y3, Y4.
+#define MASKS_BOTH \
+	PLACE_A                  \
+	PLACE_B                  \
+	COUNTS_A(R10)            \
+	COUNTS_B(R11)            \
+	MASKS_R(R10, X2, Y1, Y2) \
+	MASKS_R(R11, X4, Y3, Y4)
+
+// TEST_A, then TEST_B: leave ZF set if the line has all bits of the key.
+#define TEST_A \
+	PLACE_A                    \
+	COUNTS_A(R10)              \
+	MASKS_R(R10, X2, Y1, Y2)   \
+	MISSING(lineA, Y1, Y2, Y3) \
+	VPTEST Y1, Y1
+#define TEST_B \
+	PLACE_B                    \
+	COUNTS_B(R10)              \
+	MASKS_R(R10, X2, Y1, Y2)   \
+	MISSING(lineB, Y1, Y2, Y3) \
+	VPTEST Y1, Y1
+
 // Paired.Contains and Paired.Add call these two, so that a lookup is one call. Without
 // AVX2 they jump to the Go twin.
 
@@ -267,24 +292,12 @@ TEXT ·pairedContains(SB), NOSPLIT, $0-17
 	JEQ  twin
 	FILTER
 	MOVQ h+8(FP), hash
-	PLACE_A
-	COUNTS_A(R10)
-	MASKS_R(R10, X2, Y1, Y2)
-	MISSING(lineA, Y1, Y2, Y3)
-	VPTEST Y1, Y1
+	TEST_A
 	JNE  absent // most misses end here, with one line read
-	PLACE_B
-	COUNTS_B(R10)
-	MASKS_R(R10, X2, Y1, Y2)
-	MISSING(lineB, Y1, Y2, Y3)
-	VPTEST Y1, Y1
-	SETEQ ret+16(FP)
-	VZEROUPPER
-	RET
+	TEST_B
 absent:
-	MOVB $0, ret+16(FP)
-	VZEROUPPER
-	RET
+	SETEQ ret+16(FP)
+	RETURN
 twin:
 	JMP ·pairedContainsTwin(SB)
 
@@ -294,30 +307,59 @@ TEXT ·pairedAdd(SB), NOSPLIT, $0-17
 	JEQ  twin
 	FILTER
 	MOVQ h+8(FP), hash
-	PLACE_A
-	PLACE_B
-	COUNTS_A(R10)
-	COUNTS_B(R11)
-	MASKS_R(R10, X2, Y1, Y2)
-	MASKS_R(R11, X4, Y3, Y4)
+	MASKS_BOTH
 	SET_BOTH(lineB)
 	SETNE ret+16(FP)
-	VZEROUPPER
-	RET
+	RETURN
 twin:
 	JMP ·pairedAddTwin(SB)
+
+// The same two from the key: xxh3InRegisters takes its pointer, its length and the seed
+// in R8, R9 and CX, and leaves the hash in R10. NOFRAME, since the jump to the twin would
+// leave a frame.
+
+// func pairedContainsKey(f *Paired, key []byte, seed uint64) bool
+TEXT ·pairedContainsKey(SB), NOSPLIT|NOFRAME, $0-41
+	CMPB ·useAVX2(SB), $0
+	JEQ  twin
+	MOVQ key_base+8(FP), R8
+	MOVQ key_len+16(FP), R9
+	MOVQ seed+32(FP), CX
+	CALL ·xxh3InRegisters(SB)
+	MOVQ R10, hash
+	FILTER
+	TEST_A
+	JNE  absent
+	TEST_B
+absent:
+	SETEQ ret+40(FP)
+	RETURN
+twin:
+	JMP ·pairedContainsKeyTwin(SB)
+
+// func pairedAddKey(f *Paired, key []byte, seed uint64) bool
+TEXT ·pairedAddKey(SB), NOSPLIT|NOFRAME, $0-41
+	CMPB ·useAVX2(SB), $0
+	JEQ  twin
+	MOVQ key_base+8(FP), R8
+	MOVQ key_len+16(FP), R9
+	MOVQ seed+32(FP), CX
+	CALL ·xxh3InRegisters(SB)
+	MOVQ R10, hash
+	FILTER
+	MASKS_BOTH
+	SET_BOTH(lineB)
+	SETNE ret+40(FP)
+	RETURN
+twin:
+	JMP ·pairedAddKeyTwin(SB)
 
 // func addSyncAVX2(f *Paired, stripes []Stripe, h uint64) uint8
 // Returns 0 for an old key, 1 for a new one and 2 if the lock was held for too long.
 TEXT ·addSyncAVX2(SB), NOSPLIT, $0-41
 	FILTER
 	MOVQ h+32(FP), hash
-	PLACE_A
-	PLACE_B
-	COUNTS_A(R10)
-	COUNTS_B(R11)
-	MASKS_R(R10, X2, Y1, Y2)
-	MASKS_R(R11, X4, Y3, Y4)
+	MASKS_BOTH
 	LOOK(lineB)
 	JEQ  old
 	STRIPE
@@ -329,9 +371,9 @@ try:
 	SETNE AL
 	MOVBLZX AL, AX
 	UNLOCK
+answer:
 	MOVB AL, ret+40(FP)
-	VZEROUPPER
-	RET
+	RETURN
 wait:
 	PAUSE
 	DECL R10
@@ -340,13 +382,11 @@ wait:
 	JNE  wait
 	JMP  try
 giveUp:
-	MOVB $2, ret+40(FP)
-	VZEROUPPER
-	RET
+	MOVL $2, AX
+	JMP  answer
 old:
-	MOVB $0, ret+40(FP)
-	VZEROUPPER
-	RET
+	XORL AX, AX
+	JMP  answer
 
 // ---------------------------------------------------------------- many keys
 
@@ -372,8 +412,7 @@ probe:
 	INCQ out
 	DECQ left
 	JNE  probe
-	VZEROUPPER
-	RET
+	RETURN
 
 // func containsNearAVX2(f *Paired, hashes []uint64, found *bool)
 // hashes is not empty.
@@ -397,8 +436,7 @@ probe:
 	INCQ out
 	DECQ left
 	JNE  probe
-	VZEROUPPER
-	RET
+	RETURN
 
 // func addBatchAVX2(f *Paired, hashes []uint64, isNew *bool)
 // hashes is not empty.
@@ -417,8 +455,7 @@ drain:
 	NEXT_SLOT
 	DECQ left
 	JNE  probe
-	VZEROUPPER
-	RET
+	RETURN
 
 // func containsBothAVX2(f *Paired, hashes []uint64, found *bool)
 // Reads both lines of every key and never branches on an answer. hashes is not
@@ -441,8 +478,7 @@ drain:
 	NEXT_SLOT
 	DECQ left
 	JNE  probe
-	VZEROUPPER
-	RET
+	RETURN
 
 // func containsFirstAVX2(f *Paired, hashes []uint64, found *bool)
 // Reads line a of every key and line b of those that pass it: for DRAM and few
@@ -488,8 +524,7 @@ settle:
 	ADDL $32, CX
 	CMPL CX, $SURVIVORBYTES
 	JLT  settle
-	VZEROUPPER
-	RET
+	RETURN
 
 passed:
 	// The new survivor takes the place of the oldest, whose line b had as much time to
@@ -540,8 +575,7 @@ stop:
 	MOVQ hashes_len+40(FP), AX
 	SUBQ left, AX
 	MOVQ AX, done+64(FP)
-	VZEROUPPER
-	RET
+	RETURN
 
 missing:
 	STRIPE

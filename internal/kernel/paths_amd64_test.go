@@ -7,15 +7,15 @@ import "testing"
 // onEachPath runs a test once for every implementation in this build. A machine
 // without AVX2 tests less, and logs that.
 func onEachPath(t *testing.T, test func(t *testing.T)) {
-	have := useAVX2
-	defer func() { useAVX2 = have }()
+	have, bmi2 := useAVX2, useBMI2
+	defer func() { useAVX2, useBMI2 = have, bmi2 }()
 	if have {
 		useAVX2 = true
 		t.Run("AVX2", test)
 	} else {
 		t.Log("NOT TESTED: this machine has no AVX2 and BMI2; only the Go twin runs")
 	}
-	useAVX2 = false
+	useAVX2, useBMI2 = false, false
 	t.Run("Go", test)
 }
 

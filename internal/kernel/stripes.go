@@ -120,6 +120,14 @@ func (f *Paired) ContainsSync(h uint64) bool {
 	return missingAtomic(at.lineA, at.countsA) == 0 && missingAtomic(at.lineB, at.countsB) == 0
 }
 
+// ContainsKeySync is ContainsKey while others add.
+func (f *Paired) ContainsKeySync(key []byte, seed uint64) bool {
+	if useAVX2 {
+		return f.ContainsKey(key, seed)
+	}
+	return f.ContainsSync(XXH3(key, seed))
+}
+
 // ContainsBatchSync is ContainsBatch while others add.
 func (f *Paired) ContainsBatchSync(hashes []uint64, found []bool, recent *Recent) int {
 	if useAVX2 {
