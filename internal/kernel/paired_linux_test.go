@@ -65,3 +65,46 @@ func TestPairedFar(t *testing.T) {
 		}
 	})
 }
+
+// TestPairedAtPageEnds: batches whose hashes and answers end at a page that cannot be
+// read. A loop that fetches one hash too many crashes the test.
+func TestPairedAtPageEnds(t *testing.T) {
+	page := unix.Getpagesize()
+	guarded := func() []byte {
+		memory, err := unix.Mmap(-1, 0, 2*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { unix.Munmap(memory) })
+		if err := unix.Mprotect(memory[page:], unix.PROT_NONE); err != nil {
+			t.Fatal(err)
+		}
+		return memory[:page:page]
+	}
+	const most = 130
+	hashes := unsafe.Slice((*uint64)(unsafe.Pointer(&guarded()[page-8*most])), most)
+	answers := unsafe.Slice((*bool)(unsafe.Pointer(&guarded()[page-most])), most)
+	random := rand.New(rand.NewPCG(17, 18))
+	for i := range hashes {
+		hashes[i] = random.Uint64()
+	}
+	onEachPath(t, func(t *testing.T) {
+		f := newPaired(61, 3)
+		stripes := NewStripes(61)
+		contains, add := everyWay(f)
+		for n := range most + 1 {
+			hashes, answers := hashes[most-n:], answers[most-n:]
+			for _, way := range contains {
+				way(hashes, answers)
+			}
+			for _, way := range add {
+				way(hashes, answers)
+			}
+			f.AddBatch(hashes, answers)
+			f.AddBatchSync(stripes, hashes, answers)
+			if found := f.ContainsBatchSync(hashes, answers, &Recent{}); found != n {
+				t.Fatalf("%d of %d added keys are found", found, n)
+			}
+		}
+	})
+}
