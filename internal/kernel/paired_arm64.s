@@ -52,12 +52,13 @@ GLOBL bytes<>(SB), RODATA|NOPTR, $128
 // Two instructions that the assembler lacks, for registers V(d), V(n) and V(m).
 // USHL, n << m in each of two lanes, looks only at the low byte of a lane of m, and a
 // shift by 64 or more leaves no bit. ANDNOT, which Arm calls BIC, is n &^ m.
-#define USHL(d, n, m) WORD $(0x6EE04400 + (m<<16) + (n<<5) + d)
-#define ANDNOT(d, n, m)  WORD $(0x4E601C00 + (m<<16) + (n<<5) + d)
+#define USHL(d, n, m)   WORD $(0x6EE04400 + (m<<16) + (n<<5) + d)
+#define ANDNOT(d, n, m) WORD $(0x4E601C00 + (m<<16) + (n<<5) + d)
 
 // The ring: the lines and shift counts of the next keys, whose lines are on their way
 // from memory, in slots of 32 bytes at the bottom of the frame. The loops that fetch both
-// lines have 16 slots, the one that fetches only line a has 32: 32 lines each.
+// lines have 16 slots, the one that fetches only line a has 32: 32 lines each. No arm64
+// processor was at hand to measure other sizes.
 #define BOTH  16
 #define FIRST 32
 

@@ -2,6 +2,9 @@
 
 package kernel
 
+// This file is for all builds without the assembly of paired_arm64.s, those for amd64
+// among them.
+
 // useNEON is a constant here, so that the compiler drops all calls to the functions
 // below.
 const useNEON = false
