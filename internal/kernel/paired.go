@@ -162,9 +162,9 @@ const (
 	// out-of-order execution hides the latency, and a ring costs more than it saves.
 	nearWords = 512 << 10 / 8
 
-	// cachedWords, measured on amd64 like nearWords, is the size up to which reading both lines of every key is
+	// cachedWords is the size up to which reading both lines of every key is
 	// never slower, whatever the answers: no branch is mispredicted, and every line is
-	// near.
+	// near. Like nearWords it was measured on amd64.
 	cachedWords = 2 << 20 / 8
 )
 
