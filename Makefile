@@ -149,16 +149,17 @@ purego-all: ## runs all tests of all packages without assembly
 test-all: test browser-all bench-test race-all purego-all other-processors rates power-simulated failover cluster-demo fuzz ## for nightly runs: make test, all tests of pages, the tests of bench/, then all tests with the race detector and in pure Go, other processors, the full rate grid, power cuts, failing clusters, and every fuzz target
 
 # arm64 and s390x fuse floating-point operations, and s390x is big-endian. The small
-# packages run all their tests. 386 has the stage 32-bit: Go programs crash in
+# packages run all their tests, but for CountersFar: of the 16 TiB that it maps, qemu-user
+# needs tables of more than 24 GB. 386 has the stage 32-bit: Go programs crash in
 # qemu-i386.
-other-processors: ## tests that bits and files are the same on arm64 and s390x, with qemu-user, which it installs
+other-processors: ## tests that bits and files are the same on arm64 and s390x, and the assembly for arm64, with qemu-user, which it installs
 	@GO="$(GO)" .ci/tools qemu
 	@for pair in arm64:aarch64 s390x:s390x; do \
 		echo "== go test, GOARCH=$${pair%:*}"; \
 		test="env CGO_ENABLED=0 GOARCH=$${pair%:*} $(GO) test -exec qemu-$${pair#*:}-static -short -timeout 20m"; \
 		$$test -run '$(PORTABLE)' . ./classic ./redisbloom ./interop || exit 1; \
 		$$test -run 'Hashes|Keys' ./internal/kernel || exit 1; \
-		$$test ./internal/elementary ./internal/filterfile ./internal/rate ./internal/scheme || exit 1; \
+		$$test -skip CountersFar ./internal/elementary ./internal/filterfile ./internal/kernel ./internal/rate ./internal/scheme || exit 1; \
 	done
 	@echo "== go build, GOOS=js GOARCH=wasm"; GOOS=js GOARCH=wasm CGO_ENABLED=0 $(GO) build ./...
 
