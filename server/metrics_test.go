@@ -275,7 +275,13 @@ func TestFilterGaugesReports(t *testing.T) {
 		}
 		f.Add(t.Context(), [][]byte{[]byte("a")}, make([]bool, 1))
 	}
-	lines := scrape(t, s, HTTPConfig{})
+	h := s.HTTPHandler(HTTPConfig{})
+	var lines []string
+	waitFor(t, func() bool { // on a busy machine the time of one scrape is not enough for all
+		_, body := get(h, "/metrics", nil)
+		lines = strings.Split(body, "\n")
+		return strings.Count(body, "\nbloomery_filter_planned_rate{") == 7
+	})
 	wantLines(t, lines,
 		`bloomery_filters_shown 7`,
 		`bloomery_filter_items{name="\"\\x001:other\""} 1`, // of another database

@@ -1,4 +1,4 @@
-//go:build !amd64 || purego || race
+//go:build !(amd64 || arm64) || purego || race
 
 package kernel
 

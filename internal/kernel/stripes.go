@@ -22,6 +22,10 @@ import (
 // returned has released its lock, or saw its bits set by an add that has released its
 // lock or is about to. Any goroutine that learns of it by Go's synchronisation sees the
 // bits.
+//
+// On arm64 the Go twin runs, and assembly only fetches its lines ahead: NEON's loads and
+// stores do not promise to be atomic, even where a lane is aligned (ARMv8 Instruction Set
+// Overview, 5.7.22).
 
 // MaxStripes bounds the number of locks: with that many, two of a hundred goroutines
 // seldom need the same one.
@@ -88,6 +92,9 @@ func (f *Paired) AddBatchSync(stripes []Stripe, hashes []uint64, isNew []bool) i
 	if !useAVX2 {
 		n := 0
 		for i, h := range hashes {
+			if useNEON {
+				f.fetchAhead(hashes, i)
+			}
 			isNew[i] = f.addSyncGeneric(stripes, h)
 			if isNew[i] {
 				n++
@@ -128,12 +135,31 @@ func (f *Paired) ContainsBatchSync(hashes []uint64, found []bool, recent *Recent
 	}
 	n := 0
 	for i, h := range hashes {
+		if useNEON {
+			f.fetchAhead(hashes, i)
+		}
 		found[i] = f.ContainsSync(h)
 		if found[i] {
 			n++
 		}
 	}
 	return n
+}
+
+// fetchAhead prefetches for a loop in Go, which calls it with each i, the lines of the
+// keys that the loop comes to 16 to 32 keys later. It calls assembly once for 16 keys.
+func (f *Paired) fetchAhead(hashes []uint64, i int) {
+	const group = 16
+	if i%group != 0 {
+		return
+	}
+	from, to := i+group, min(i+2*group, len(hashes))
+	if i == 0 {
+		from = 0
+	}
+	if from < to {
+		fetchLines(f, hashes[from:to])
+	}
 }
 
 func (f *Paired) addSyncGeneric(stripes []Stripe, h uint64) bool {
