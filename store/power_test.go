@@ -768,7 +768,7 @@ func TestFlaws(t *testing.T) {
 				err = mergeRun(uint64(runs), flaw)
 				continue
 			}
-			p := newHarness(uint64(2_000_000+runs), Always, flaw)
+			p := newHarness(uint64(2_300_000+runs), Always, flaw)
 			err = powerRun(p, flaw == flawSyncAgain || flaw == flawSameSegment || flaw == flawLogKept)
 		}
 		if err == nil {
