@@ -106,23 +106,29 @@ func (c chain) dump(v *value, iterator int64) (next int64, chunk []byte, err err
 	return next, chunk, nil
 }
 
-// load loads the chunk a piece at a time, so that nobody waits long for the gate, or for
-// a commit that has to write all of it.
 func (c chain) load(v *value, iterator int64, chunk []byte) error {
+	return v.loadPieces(iterator, chunk, func(at int64, piece []byte) error {
+		if err := c.touchPiece(v, at, piece); err != nil {
+			return err
+		}
+		return c.loadPiece(v, iterator, chunk, at, piece)
+	})
+}
+
+// loadPieces calls load with a chunk of one of RedisBloom's dumps, a piece at a time, so that
+// nobody waits long for the gate, or for a commit that has to write all of it. at is the
+// iterator that would come with the piece.
+func (v *value) loadPieces(iterator int64, chunk []byte, load func(at int64, piece []byte) error) error {
 	if len(chunk) > maxLoad {
 		return chunkError(fmt.Errorf("%w: %d bytes, of at most %d", bloom.ErrLimit, len(chunk), maxLoad))
 	}
-	at := iterator - int64(len(chunk))
-	for whole := chunk; ; {
+	for at := iterator - int64(len(chunk)); ; {
 		piece := chunk[:min(len(chunk), loadPiece)]
-		if err := c.touchPiece(v, at+int64(len(piece)), piece); err != nil {
+		at += int64(len(piece))
+		if err := load(at, piece); err != nil {
 			return err
 		}
-		if err := c.loadPiece(v, iterator, whole, at+int64(len(piece)), piece); err != nil {
-			return err
-		}
-		at, chunk = at+int64(len(piece)), chunk[len(piece):]
-		if len(chunk) == 0 {
+		if chunk = chunk[len(piece):]; len(chunk) == 0 {
 			return nil
 		}
 		if err := v.local.settle(); err != nil {

@@ -170,7 +170,10 @@ func (c *nest) contains(keys [][]byte, found []bool) { c.ContainsMany(keys, foun
 // report counts the slots in use, a piece at a time.
 func (c *nest) report(v *value, _ io.Closer) bloom.Report {
 	var used, buckets []uint64
-	info := c.infoOf(v)
+	info, err := v.Cuckoo()
+	if err != nil {
+		return bloom.Report{}
+	}
 	next := int64(1)
 	for buffer := make([]byte, min(info.Size, loadPiece)); ; {
 		layer, piece := c.piece(v, next, buffer)
@@ -203,13 +206,6 @@ func (c *nest) report(v *value, _ io.Closer) bloom.Report {
 	r.Rate = 1 - absent
 	r.Remaining = slots - min(slots, info.Items)
 	return r
-}
-
-func (c *nest) infoOf(v *value) redisbloom.CuckooInfo {
-	gate := v.gate()
-	gate.RLock()
-	defer gate.RUnlock()
-	return c.Cuckoo.Info()
 }
 
 // piece copies slots from an offset, counted from 1, to the buffer: as many as it has room
@@ -265,24 +261,10 @@ func (c *nest) dump(v *value, iterator int64) (next int64, chunk []byte, err err
 	return next, chunk, nil
 }
 
-// load loads the chunk a piece at a time, as a chain does.
 func (c *nest) load(v *value, iterator int64, chunk []byte) error {
-	if len(chunk) > maxLoad {
-		return chunkError(fmt.Errorf("%w: %d bytes, of at most %d", bloom.ErrLimit, len(chunk), maxLoad))
-	}
-	for whole, at := chunk, iterator-int64(len(chunk)); ; {
-		piece := chunk[:min(len(chunk), loadPiece)]
-		at += int64(len(piece))
-		if err := c.loadPiece(v, iterator, len(whole), at, piece); err != nil {
-			return err
-		}
-		if chunk = chunk[len(piece):]; len(chunk) == 0 {
-			return nil
-		}
-		if err := v.local.settle(); err != nil {
-			return err
-		}
-	}
+	return v.loadPieces(iterator, chunk, func(at int64, piece []byte) error {
+		return c.loadPiece(v, iterator, len(chunk), at, piece)
+	})
 }
 
 // loadPiece loads one piece of a chunk of size bytes, if the whole chunk fits.

@@ -154,11 +154,7 @@ func TestRunTorn(t *testing.T) {
 			whole := p.disk.cached[name].cache
 			found := map[state]bool{}
 			for end := from; end <= len(whole); end++ {
-				q := newHarness(1, Always, flawNone)
-				q.disk = newCrashDisk(q.rng)
-				for other, file := range p.disk.cached {
-					q.disk.cached[other] = &crashFile{cache: slices.Clone(file.cache)}
-				}
+				q := p.again()
 				q.disk.cached[name].cache = slices.Clone(whole[:end])
 				if err := q.open(); err != nil {
 					t.Fatal(err)
@@ -242,11 +238,7 @@ func TestCompactTorn(t *testing.T) {
 	}
 	whole, after, last := p.disk.cached[name].cache, printOf(f), before
 	for end := from; end <= len(whole); end += 1 + (len(whole)-end)/9 {
-		q := newHarness(1, Always, flawNone)
-		q.disk = newCrashDisk(q.rng)
-		for other, file := range p.disk.cached {
-			q.disk.cached[other] = &crashFile{cache: slices.Clone(file.cache)}
-		}
+		q := p.again()
 		q.disk.cached[name].cache = slices.Clone(whole[:end])
 		if err := q.open(); err != nil {
 			t.Fatal(err)
